@@ -15,7 +15,7 @@
 #include "node/node.h"
 #include "teams/team.h"
 
-static inline char *address(uint64_t word) {
+static inline char *am_address(uint64_t word) {
     return (char *)(uintptr_t)word;
 }
 
@@ -47,7 +47,7 @@ bool pysh_request_is_far(const pysh_request_t *request) {
 /* ---- from a request to an operation ---- */
 
 /* Where a symmetric address is at its owner. checks.c has found it, and all that is moved there, to be on a heap. */
-static void find(uint64_t place, int *heap_p, int64_t *offset_p) {
+static void am_find(uint64_t place, int *heap_p, int64_t *offset_p) {
     for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++)
         if (place - (uint64_t)(uintptr_t)pysh.arena[heap].base < (uint64_t)pysh.arena[heap].nbytes) {
             *heap_p = heap;
@@ -61,11 +61,11 @@ static void describe_amo(pysh_am_op_t *op, const pysh_request_t *request) {
     op->type = pysh_request_type(request);
     op->value = request->word[PYSH_WORD_VALUE];
     op->cond = request->word[PYSH_WORD_EXTRA];
-    find(request->word[PYSH_WORD_DEST], &op->heap, &op->offset);
+    am_find(request->word[PYSH_WORD_DEST], &op->heap, &op->offset);
 }
 
 static void describe_signal(pysh_am_op_t *op, const pysh_request_t *request) {
-    find(request->word[PYSH_WORD_EXTRA], &op->signal_heap, &op->signal_offset);
+    am_find(request->word[PYSH_WORD_EXTRA], &op->signal_heap, &op->signal_offset);
     op->signals = op->block > 0;
     op->amo = pysh_request_signal_op(request);
     op->type = ISHMEMX_TYPE_UINT64;
@@ -90,9 +90,9 @@ static void describe_bytes(pysh_am_op_t *op, const pysh_request_t *request) {
     if (!op->block)
         return;
     op->local =
-        value ? (char *)(gets ? &op->fetched : &op->value) : address(word[gets ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]);
+        value ? (char *)(gets ? &op->fetched : &op->value) : am_address(word[gets ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]);
     op->local_gpu = !value && pysh_on_gpu(op->local);
-    find(word[gets ? PYSH_WORD_SOURCE : PYSH_WORD_DEST], &op->heap, &op->offset);
+    am_find(word[gets ? PYSH_WORD_SOURCE : PYSH_WORD_DEST], &op->heap, &op->offset);
 }
 
 static void describe_strided(pysh_am_op_t *op, const pysh_request_t *request) {
@@ -110,12 +110,12 @@ static void describe_strided(pysh_am_op_t *op, const pysh_request_t *request) {
     op->far_stride = gets ? source : dest;
     if (!op->n_blocks)
         return;
-    op->local = address(word[gets ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]);
+    op->local = am_address(word[gets ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]);
     op->local_gpu = pysh_on_gpu(op->local);
-    find(word[gets ? PYSH_WORD_SOURCE : PYSH_WORD_DEST], &op->heap, &op->offset);
+    am_find(word[gets ? PYSH_WORD_SOURCE : PYSH_WORD_DEST], &op->heap, &op->offset);
 }
 
-static void describe(pysh_am_op_t *op, const pysh_request_t *request) {
+static void am_describe(pysh_am_op_t *op, const pysh_request_t *request) {
     int kind = pysh_request_op(request);
 
     op->pe = pysh_request_pe(request);
@@ -132,7 +132,7 @@ static void describe(pysh_am_op_t *op, const pysh_request_t *request) {
 
 /* ---- under way ---- */
 
-static int step(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
+static int am_step(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
     const pysh_am_op_t *failed = NULL;
     int status = ISHMEMX_OK;
 
@@ -153,9 +153,9 @@ static int step(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
 }
 
 /* `op` is the flight's from now on. */
-static pysh_outcome_t start(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, pysh_am_op_t *op,
-                            int n) {
-    pysh_flight_t *flight = pysh_flight_add(ring, ticket, request, step);
+static pysh_outcome_t am_start(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, pysh_am_op_t *op,
+                               int n) {
+    pysh_flight_t *flight = pysh_flight_add(ring, ticket, request, am_step);
 
     flight->far = op;
     flight->n_far = n;
@@ -170,12 +170,12 @@ pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_re
     if (!op)
         return pysh_outcome(pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a kernel's request"));
     *op = (pysh_am_op_t){.kind = 0};
-    describe(op, request);
+    am_describe(op, request);
     if (op->kind != PYSH_AM_AMO && !(op->block && op->n_blocks)) {
         free(op);
         return pysh_outcome(ISHMEMX_OK);
     }
-    return start(ring, ticket, request, op, 1);
+    return am_start(ring, ticket, request, op, 1);
 }
 
 /* ---- to all far members of a team ---- */
@@ -229,7 +229,7 @@ static pysh_outcome_t spread(pysh_ring_t *ring, uint64_t ticket, const pysh_requ
         return pysh_outcome(pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a kernel's request"));
     n = (pysh_am_spreads() ? one_a_node : one_a_member)(op, &like, team);
     if (n)
-        return start(ring, ticket, request, op, n);
+        return am_start(ring, ticket, request, op, n);
     free(op);
     return pysh_outcome(ISHMEMX_OK);
 }

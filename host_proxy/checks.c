@@ -20,7 +20,7 @@
 #define MOST_WIDTH    16           /* bytes of an element of a strided copy */
 #define MOST_VALUE    8            /* bytes of an element that a request or a reply holds */
 
-static inline void *address(uint64_t word) {
+static inline void *check_address(uint64_t word) {
     return (void *)(uintptr_t)word;
 }
 
@@ -61,7 +61,11 @@ static int check_far(uint64_t place, uint64_t nbytes, const char *what) {
     int64_t offset;
     int heap, status = pysh_own_heap_find(address(place), nbytes, what, &heap, &offset);
 
+<<<<<<< HEAD
     return status ? status : check_kept(heap, (uint64_t)offset, nbytes, what);
+=======
+    return pysh_own_heap_find(check_address(place), nbytes, what, &heap, &offset);
+>>>>>>> 06ee407 (Static functions of C that three files or more had of one name say whose they are; a test keeps it so)
 }
 
 /* Both sides of a transfer of some bytes, each from its first to its last. */
@@ -86,7 +90,7 @@ static int check_signal(const pysh_request_t *request) {
     int op = pysh_request_high(request), status = check_far(place, sizeof(uint64_t), "sig_addr");
 
     if (!status)
-        status = pysh_type_check_aligned(ISHMEMX_TYPE_UINT64, address(place), "sig_addr");
+        status = pysh_type_check_aligned(ISHMEMX_TYPE_UINT64, check_address(place), "sig_addr");
     if (!status && op != ISHMEMX_SIGNAL_SET && op != ISHMEMX_SIGNAL_ADD)
         status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "sig_op is %d, neither SIGNAL_SET (%d) nor SIGNAL_ADD (%d)", op,
                            ISHMEMX_SIGNAL_SET, ISHMEMX_SIGNAL_ADD);
@@ -140,7 +144,7 @@ static int check_amo(const pysh_request_t *request) {
     if (!status)
         status = check_far(place, pysh_type_nbytes(type), "dest");
     if (!status)
-        status = pysh_type_check_aligned(type, address(place), "dest");
+        status = pysh_type_check_aligned(type, check_address(place), "dest");
     return status || !fetch ? status : check_local(fetch, pysh_type_nbytes(type), "fetch");
 }
 

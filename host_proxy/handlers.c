@@ -20,7 +20,7 @@
 #include "ops/rma.h"
 #include "transport/transport.h"
 
-static inline void *address(uint64_t word) {
+static inline void *handler_address(uint64_t word) {
     return (void *)(uintptr_t)word;
 }
 
@@ -38,8 +38,8 @@ static bool on_device_heap(uint64_t place, uint64_t nbytes) {
 }
 
 /* The engine's work: its stream also writes the reply and the signal, behind the data. */
-static pysh_outcome_t start_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, void *dest,
-                                 const void *source, const pysh_stamp_t *signal) {
+static pysh_outcome_t handler_start_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, void *dest,
+                                         const void *source, const pysh_stamp_t *signal) {
     unsigned flags = pysh_request_flags(request);
     pysh_stamp_t stamp[2];
     uint64_t copy;
@@ -66,14 +66,14 @@ static pysh_outcome_t start_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_
 static pysh_outcome_t start_pieces(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, uint64_t here,
                                    uint64_t there, const char *what) {
     uint64_t nbytes = request->word[PYSH_WORD_VALUE];
-    bool gpu_here = pysh_on_gpu(address(here)), gpu_there = pysh_on_gpu(address(there));
+    bool gpu_here = pysh_on_gpu(handler_address(here)), gpu_there = pysh_on_gpu(handler_address(there));
     pysh_flight_t *flight;
     char *peer;
     int heap, status;
 
     if (!nbytes || (nbytes <= PYSH_PIECE_BYTES && !gpu_here && !gpu_there))
         return pysh_outcome(ISHMEMX_OK);
-    status = pysh_own_peer_address(address(there), nbytes, pysh_request_pe(request), what, &peer, &heap);
+    status = pysh_own_peer_address(handler_address(there), nbytes, pysh_request_pe(request), what, &peer, &heap);
     if (status || (!peer && heap == ISHMEMX_HEAP_DEVICE)) /* that is refused by who is asked to copy it at once */
         return pysh_outcome(status);
     flight = pysh_flight_add(ring, ticket, request, pysh_step_copy);
@@ -90,11 +90,13 @@ static pysh_outcome_t put(pysh_ring_t *ring, uint64_t ticket, const pysh_request
     pysh_outcome_t result;
 
     if (peer && nbytes && pysh.p2p)
-        return start_copy(ring, ticket, request, peer + (word[PYSH_WORD_DEST] - (uintptr_t)device_arena()->base),
-                          address(word[PYSH_WORD_SOURCE]), NULL);
+        return handler_start_copy(ring, ticket, request,
+                                  peer + (word[PYSH_WORD_DEST] - (uintptr_t)device_arena()->base),
+                                  handler_address(word[PYSH_WORD_SOURCE]), NULL);
     result = start_pieces(ring, ticket, request, word[PYSH_WORD_SOURCE], word[PYSH_WORD_DEST], "dest");
     if (!result.pending && !result.status)
-        result.status = pysh_own_put(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
+        result.status =
+            pysh_own_put(handler_address(word[PYSH_WORD_DEST]), handler_address(word[PYSH_WORD_SOURCE]), nbytes, pe);
     return result;
 }
 
@@ -106,11 +108,12 @@ static pysh_outcome_t get(pysh_ring_t *ring, uint64_t ticket, const pysh_request
     pysh_outcome_t result;
 
     if (peer && nbytes && pysh.p2p)
-        return start_copy(ring, ticket, request, address(word[PYSH_WORD_DEST]),
-                          peer + (word[PYSH_WORD_SOURCE] - (uintptr_t)device_arena()->base), NULL);
+        return handler_start_copy(ring, ticket, request, handler_address(word[PYSH_WORD_DEST]),
+                                  peer + (word[PYSH_WORD_SOURCE] - (uintptr_t)device_arena()->base), NULL);
     result = start_pieces(ring, ticket, request, word[PYSH_WORD_DEST], word[PYSH_WORD_SOURCE], "source");
     if (!result.pending && !result.status)
-        result.status = pysh_own_get(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
+        result.status =
+            pysh_own_get(handler_address(word[PYSH_WORD_DEST]), handler_address(word[PYSH_WORD_SOURCE]), nbytes, pe);
     return result;
 }
 
@@ -133,7 +136,7 @@ static int on_gpu(const pysh_request_t *request, const char *what, char **gpu_p)
     *gpu_p = NULL;
     if (device_arena()->cpu_visible)
         return ISHMEMX_OK;
-    status = pysh_own_peer_address(address(request->word[puts ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]), width,
+    status = pysh_own_peer_address(handler_address(request->word[puts ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]), width,
                                    pysh_request_pe(request), what, gpu_p, &heap);
     if (!status && pysh.arena[heap].cpu_visible)
         *gpu_p = NULL;
@@ -148,8 +151,8 @@ static pysh_outcome_t p(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t
     if (!status && gpu)
         return start_value(ring, ticket, request, gpu, word[PYSH_WORD_VALUE]);
     if (!status)
-        status = pysh_own_put(address(word[PYSH_WORD_DEST]), &word[PYSH_WORD_VALUE], (size_t)pysh_request_type(request),
-                              pysh_request_pe(request));
+        status = pysh_own_put(handler_address(word[PYSH_WORD_DEST]), &word[PYSH_WORD_VALUE],
+                              (size_t)pysh_request_type(request), pysh_request_pe(request));
     return pysh_outcome(status);
 }
 
@@ -161,12 +164,12 @@ static pysh_outcome_t g(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t
     if (!result.status && gpu)
         return start_value(ring, ticket, request, gpu, 0);
     if (!result.status)
-        result.status = pysh_own_get(&result.value, address(request->word[PYSH_WORD_SOURCE]),
+        result.status = pysh_own_get(&result.value, handler_address(request->word[PYSH_WORD_SOURCE]),
                                      (size_t)pysh_request_type(request), pysh_request_pe(request));
     return result;
 }
 
-static pysh_outcome_t put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+static pysh_outcome_t handler_put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     const uint64_t *word = request->word;
     uint64_t nbytes = word[PYSH_WORD_VALUE], base = (uintptr_t)device_arena()->base;
     int pe = pysh_request_pe(request), status;
@@ -178,13 +181,13 @@ static pysh_outcome_t put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_
         if (pysh_request_high(request) != ISHMEMX_SIGNAL_SET || !on_device_heap(word[PYSH_WORD_EXTRA], 8))
             return pysh_outcome(
                 pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "a copy engine can only set a signal of the device heap"));
-        return start_copy(ring, ticket, request, peer + (word[PYSH_WORD_DEST] - base), address(word[PYSH_WORD_SOURCE]),
-                          &signal);
+        return handler_start_copy(ring, ticket, request, peer + (word[PYSH_WORD_DEST] - base),
+                                  handler_address(word[PYSH_WORD_SOURCE]), &signal);
     }
     result = start_pieces(ring, ticket, request, word[PYSH_WORD_SOURCE], word[PYSH_WORD_DEST], "dest");
     if (result.pending || result.status)
         return result;
-    status = pysh_own_put(address(word[PYSH_WORD_DEST]), address(word[PYSH_WORD_SOURCE]), nbytes, pe);
+    status = pysh_own_put(handler_address(word[PYSH_WORD_DEST]), handler_address(word[PYSH_WORD_SOURCE]), nbytes, pe);
     if (!status && nbytes && pysh.transport->fence)
         status = pysh.transport->fence();
     if (!status && pysh_amo_is_polled(request, word[PYSH_WORD_EXTRA])) {
@@ -192,8 +195,8 @@ static pysh_outcome_t put_signal(pysh_ring_t *ring, uint64_t ticket, const pysh_
         return (pysh_outcome_t){.pending = true};
     }
     if (!status)
-        status = pysh_own_amo(pysh_request_signal_op(request), ISHMEMX_TYPE_UINT64, address(word[PYSH_WORD_EXTRA]),
-                              word[PYSH_WORD_EXTRA2], 0, pe, "sig_addr", NULL);
+        status = pysh_own_amo(pysh_request_signal_op(request), ISHMEMX_TYPE_UINT64,
+                              handler_address(word[PYSH_WORD_EXTRA]), word[PYSH_WORD_EXTRA2], 0, pe, "sig_addr", NULL);
     return pysh_outcome(status);
 }
 
@@ -213,7 +216,7 @@ static pysh_outcome_t strided(pysh_ring_t *ring, uint64_t ticket, const pysh_req
 
 /* ---- values ---- */
 
-static pysh_outcome_t amo(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+static pysh_outcome_t handler_amo(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     const uint64_t *word = request->word;
     int op = pysh_request_high(request), type = pysh_request_type(request);
     pysh_outcome_t result = {.status = ISHMEMX_OK};
@@ -222,10 +225,10 @@ static pysh_outcome_t amo(pysh_ring_t *ring, uint64_t ticket, const pysh_request
         pysh_flight_add(ring, ticket, request, pysh_step_amo);
         return (pysh_outcome_t){.pending = true};
     }
-    result.status = pysh_own_amo(op, type, address(word[PYSH_WORD_DEST]), word[PYSH_WORD_VALUE], word[PYSH_WORD_EXTRA],
-                                 pysh_request_pe(request), "dest", &result.value);
+    result.status = pysh_own_amo(op, type, handler_address(word[PYSH_WORD_DEST]), word[PYSH_WORD_VALUE],
+                                 word[PYSH_WORD_EXTRA], pysh_request_pe(request), "dest", &result.value);
     if (!result.status && pysh_amo_fetches_to_gpu(request))
-        return start_value(ring, ticket, request, address(word[PYSH_WORD_SOURCE]), result.value);
+        return start_value(ring, ticket, request, handler_address(word[PYSH_WORD_SOURCE]), result.value);
     if (!result.status)
         result.status = pysh_amo_deliver(request, result.value);
     return result;
@@ -252,8 +255,8 @@ static const struct {
     [PYSH_OP_IGET] = {strided, true, false, true},
     [PYSH_OP_P] = {p, true, false, false},
     [PYSH_OP_G] = {g, true, false, false},
-    [PYSH_OP_AMO] = {amo, true, false, false},
-    [PYSH_OP_PUT_SIGNAL] = {put_signal, true, true, true},
+    [PYSH_OP_AMO] = {handler_amo, true, false, false},
+    [PYSH_OP_PUT_SIGNAL] = {handler_put_signal, true, true, true},
     [PYSH_OP_PRINT] = {pysh_handle_print, false, false, false},
     [PYSH_OP_ABORT] = {pysh_handle_quit, false, false, false},
     [PYSH_OP_CALL] = {pysh_handle_call, false, false, true},

@@ -29,7 +29,7 @@ static void label_of(const pysh_request_t *request, char *label) {
     label[24] = '\0';
 }
 
-static void place_of(const pysh_request_t *request, char *text, size_t capacity) {
+static void message_place_of(const pysh_request_t *request, char *text, size_t capacity) {
     uint64_t place = request->word[PYSH_WORD_EXTRA2];
 
     snprintf(text, capacity, "block %" PRIu64 ", thread %" PRIu64, place & 0xffffffff, place >> 32);
@@ -44,7 +44,7 @@ pysh_outcome_t pysh_handle_print(pysh_ring_t *ring, uint64_t ticket, const pysh_
     (void)ring;
     (void)ticket;
     label_of(request, label);
-    place_of(request, place, sizeof place);
+    message_place_of(request, place, sizeof place);
     memcpy(&real, &value, sizeof real);
     if (pysh_request_high(request) == PYSH_PRINT_INT)
         used = snprintf(line, sizeof line, "PE %d: %s = %" PRId64 " (%s)\n", pysh.pe, label, value, place);
@@ -88,7 +88,7 @@ pysh_outcome_t pysh_handle_quit(pysh_ring_t *ring, uint64_t ticket, const pysh_r
     (void)ring;
     (void)ticket;
     reason_of(request, reason, sizeof reason);
-    place_of(request, place, sizeof place);
+    message_place_of(request, place, sizeof place);
     snprintf(why, sizeof why, "a kernel called abort(%d): %s (%s)", code, reason, place);
     pysh_node_abort(code, why);
     pysh_sayf(STDERR_FILENO, "PE %d: %s\n", pysh.pe, why);
@@ -164,7 +164,7 @@ pysh_outcome_t pysh_handle_waiting(pysh_ring_t *ring, uint64_t ticket, const pys
     pysh_name_get(ISHMEMX_NAME_KERNEL, (int64_t)word[PYSH_WORD_EXTRA], kernel, sizeof kernel);
     pysh_name_get(ISHMEMX_NAME_ROUTINE, (int64_t)(word[PYSH_WORD_DEST] & 0xffff), routine, sizeof routine);
     aim_of(request, aim, sizeof aim);
-    place_of(request, place, sizeof place);
+    message_place_of(request, place, sizeof place);
     pysh_proxy_describe(rings, sizeof rings);
     snprintf(wait.text, sizeof wait.text, "kernel %s, %s, %s %s; %s", kernel, place, routine, aim, rings);
     atomic_store_explicit(&told_ns, pysh_now_ns(), memory_order_relaxed);

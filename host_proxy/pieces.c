@@ -16,7 +16,7 @@
 
 #define PIECE_BLOCKS 1024 /* of a strided copy */
 
-static inline char *address(uint64_t word) {
+static inline char *piece_address(uint64_t word) {
     return (char *)(uintptr_t)word;
 }
 
@@ -113,8 +113,8 @@ int pysh_step_value(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p)
 
 /* Where the own copy of a symmetric address on the device heap is meant, as it is without P2P, the two are one. */
 static int next_piece(pysh_ring_t *ring, pysh_flight_t *flight, size_t nbytes) {
-    char *dest = address(flight->request.word[PYSH_WORD_DEST]) + flight->moved;
-    const char *source = address(flight->request.word[PYSH_WORD_SOURCE]) + flight->moved;
+    char *dest = piece_address(flight->request.word[PYSH_WORD_DEST]) + flight->moved;
+    const char *source = piece_address(flight->request.word[PYSH_WORD_SOURCE]) + flight->moved;
 
     if (!flight->gpu[0] && !flight->gpu[1])
         return move_piece(&flight->request, dest, source, nbytes);
@@ -142,8 +142,9 @@ int pysh_step_copy(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) 
         flight->step = pysh_step_amo;
         return pysh_step_amo(ring, flight, value_p);
     }
-    return pysh_own_amo(pysh_request_signal_op(&flight->request), ISHMEMX_TYPE_UINT64, address(word[PYSH_WORD_EXTRA]),
-                        word[PYSH_WORD_EXTRA2], 0, pysh_request_pe(&flight->request), "sig_addr", NULL);
+    return pysh_own_amo(pysh_request_signal_op(&flight->request), ISHMEMX_TYPE_UINT64,
+                        piece_address(word[PYSH_WORD_EXTRA]), word[PYSH_WORD_EXTRA2], 0,
+                        pysh_request_pe(&flight->request), "sig_addr", NULL);
 }
 
 int pysh_step_strided(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) {
@@ -158,8 +159,8 @@ int pysh_step_strided(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_
 
     (void)ring;
     (void)value_p;
-    status = move(address(word[PYSH_WORD_DEST] + flight->moved * (uint64_t)dest_stride * width),
-                  address(word[PYSH_WORD_SOURCE] + flight->moved * (uint64_t)source_stride * width), dest_stride,
+    status = move(piece_address(word[PYSH_WORD_DEST] + flight->moved * (uint64_t)dest_stride * width),
+                  piece_address(word[PYSH_WORD_SOURCE] + flight->moved * (uint64_t)source_stride * width), dest_stride,
                   source_stride, block, n, width, pysh_request_pe(request));
     flight->moved += n;
     return status || flight->moved == word[PYSH_WORD_VALUE] ? status : PYSH_MOVED;
@@ -185,19 +186,19 @@ bool pysh_amo_is_polled(const pysh_request_t *request, uint64_t place) {
 }
 
 bool pysh_amo_fetches_to_gpu(const pysh_request_t *request) {
-    return request->word[PYSH_WORD_SOURCE] && pysh_on_gpu(address(request->word[PYSH_WORD_SOURCE]));
+    return request->word[PYSH_WORD_SOURCE] && pysh_on_gpu(piece_address(request->word[PYSH_WORD_SOURCE]));
 }
 
 int pysh_amo_deliver(const pysh_request_t *request, uint64_t value) {
     uint64_t place = request->word[PYSH_WORD_SOURCE];
 
-    return place ? pysh_copy(address(place), &value, pysh_type_nbytes(pysh_request_type(request))) : ISHMEMX_OK;
+    return place ? pysh_copy(piece_address(place), &value, pysh_type_nbytes(pysh_request_type(request))) : ISHMEMX_OK;
 }
 
 int pysh_amo_hand_over(pysh_flight_t *flight, uint64_t value) {
     if (!pysh_amo_fetches_to_gpu(&flight->request))
         return pysh_amo_deliver(&flight->request, value);
-    flight->place = address(flight->request.word[PYSH_WORD_SOURCE]);
+    flight->place = piece_address(flight->request.word[PYSH_WORD_SOURCE]);
     flight->value = value;
     flight->started = false;
     flight->step = pysh_step_value;
@@ -210,7 +211,7 @@ static int begin_amo(pysh_flight_t *flight) {
     int op = amo_op(&flight->request), pe = pysh_request_pe(&flight->request);
     int type = signals ? ISHMEMX_TYPE_UINT64 : pysh_request_type(&flight->request);
     const char *what = signals ? "sig_addr" : "dest";
-    char *place = address(word[signals ? PYSH_WORD_EXTRA : PYSH_WORD_DEST]), *peer;
+    char *place = piece_address(word[signals ? PYSH_WORD_EXTRA : PYSH_WORD_DEST]), *peer;
     uint64_t value = word[signals ? PYSH_WORD_EXTRA2 : PYSH_WORD_VALUE], cond = signals ? 0 : word[PYSH_WORD_EXTRA];
     int heap, status;
 

@@ -75,7 +75,7 @@ int64_t pysh_proxy_device_nbytes(void) {
 /* ---- one ring ---- */
 
 /* acquire: each word pairs with the sender's store of it, behind the fence over what the request hands over. */
-static bool take(pysh_ring_t *ring, uint64_t ticket, pysh_request_t *request) {
+static bool proxy_take(pysh_ring_t *ring, uint64_t ticket, pysh_request_t *request) {
     const pysh_slot_t *slot = &ring->slots[ticket & ring->mask];
     uint64_t phase = pysh_ring_phase(ticket, ring->log2_n);
     pysh_slot_t copy;
@@ -98,7 +98,7 @@ static void publish(pysh_ring_t *ring, uint64_t head) {
 }
 
 /* False: not now, for want of room. */
-static bool serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+static bool proxy_serve(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     pysh_outcome_t result = pysh_ring_handle(ring, ticket, request);
 
     if (result.pending || result.again)
@@ -114,8 +114,8 @@ static int serve_some(pysh_ring_t *ring) {
     int n = 0;
 
     while (n < BATCH && pysh_flight_room(ring) && !(n && atomic_load_explicit(&ring->stop, memory_order_relaxed))) {
-        if (take(ring, head, &request)) {
-            if (!serve(ring, head, &request))
+        if (proxy_take(ring, head, &request)) {
+            if (!proxy_serve(ring, head, &request))
                 break;
         } else if (!pysh_ring_given_up(ring, head)) {
             break;
@@ -127,12 +127,13 @@ static int serve_some(pysh_ring_t *ring) {
         if (head - ring->published >= ring->credit)
             publish(ring, head);
     }
-    if (n == BATCH && take(ring, head + ring->mask, &request)) /* full to the last slot: senders wait for credit */
+    if (n == BATCH &&
+        proxy_take(ring, head + ring->mask, &request)) /* full to the last slot: senders wait for credit */
         pysh_ring_count(&ring->stats.stalls, 1);
     return n;
 }
 
-static void idle(int64_t polls) {
+static void proxy_idle(int64_t polls) {
     int64_t turn = polls - proxy.spin - YIELDS;
     struct timespec nap = {.tv_nsec = turn > 12 ? MAX_SLEEP_NS : MIN_SLEEP_NS << (turn > 0 ? turn / 2 : 0)};
 
@@ -174,7 +175,7 @@ static void ask_quiet(pysh_ring_t *ring, uint64_t target) {
 
 /* Once it has been told to stop, the thread ends when nothing is under way, or at the deadline: a kernel that goes
  * on sending, or a copy that never ends, must not keep it. */
-static bool finished(pysh_ring_t *ring, int64_t *deadline) {
+static bool proxy_finished(pysh_ring_t *ring, int64_t *deadline) {
     if (!atomic_load_explicit(&ring->stop, memory_order_acquire)) /* pairs with pysh_proxy_stop() */
         return false;
     if (!*deadline)
@@ -185,13 +186,13 @@ static bool finished(pysh_ring_t *ring, int64_t *deadline) {
     return pysh_now_ns() > *deadline;
 }
 
-static void *run(void *argument) {
+static void *proxy_run(void *argument) {
     pysh_ring_t *ring = argument;
     int64_t polls = 0, deadline = 0;
 
     pysh_wait_to_the_end(true); /* kernels are served until the job has ended */
     pysh.accel->thread_begin();
-    while (!finished(ring, &deadline)) {
+    while (!proxy_finished(ring, &deadline)) {
         int served = serve_some(ring);
         bool moved = pysh_ring_progress(ring);
         if (ring == proxy.ring)
@@ -203,7 +204,7 @@ static void *run(void *argument) {
         publish(ring, atomic_load_explicit(&ring->head, memory_order_relaxed));
         if (polls > proxy.spin + YIELDS)
             pysh_ring_watch();
-        idle(polls++);
+        proxy_idle(polls++);
     }
     return NULL;
 }
@@ -246,7 +247,7 @@ static int thread_start(pysh_ring_t *ring) {
     int error;
 
     snprintf(name, sizeof name, "pysh-proxy%u", (unsigned)(ring - proxy.ring) % 1000);
-    error = pysh_thread_start(&ring->thread, name, run, ring);
+    error = pysh_thread_start(&ring->thread, name, proxy_run, ring);
 
     ring->started = !error;
     return error ? pysh_fail(ISHMEMX_ERR_SYSTEM, "starting a proxy thread: %s", strerror(error)) : ISHMEMX_OK;
@@ -344,7 +345,7 @@ static uint64_t written_so_far(pysh_ring_t *ring) {
     return ticket;
 }
 
-static int drain(pysh_ring_t *ring) {
+static int proxy_drain(pysh_ring_t *ring) {
     uint64_t target = written_so_far(ring);
     pysh_wait_t wait;
     int status = ISHMEMX_OK;
@@ -363,7 +364,7 @@ int pysh_proxy_drain(void) {
 
     for (int k = 0; !status && proxy.ring && k < proxy.n_rings; k++)
         if (under_way(&proxy.ring[k]))
-            status = drain(&proxy.ring[k]);
+            status = proxy_drain(&proxy.ring[k]);
     /* A request that failed meanwhile is this call's error, not that of the next. */
     if (!status && proxy.ring && __atomic_load_n(&pysh.fault[1].kind, __ATOMIC_RELAXED))
         status = pysh_enter();

@@ -19,7 +19,7 @@ _Atomic uint64_t pysh_trace_session;
 static ishmemx_traced_request_t record[RECORDS]; /* no page of it is taken before it is used */
 static _Atomic uint64_t used;                    /* records asked for */
 
-static int number_of(const pysh_ring_t *ring) {
+static int trace_number_of(const pysh_ring_t *ring) {
     int n_rings;
 
     return (int)(ring - pysh_proxy_rings(&n_rings));
@@ -35,8 +35,8 @@ static bool has_pe(int op) {
 }
 
 /* A record but for its end; RECORDS: there is no room. */
-static uint64_t begin(const pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, int64_t begin_ns,
-                      bool copy) {
+static uint64_t trace_begin(const pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, int64_t begin_ns,
+                            bool copy) {
     uint64_t place = atomic_fetch_add_explicit(&used, 1, memory_order_relaxed);
     int op = pysh_request_op(request);
 
@@ -47,21 +47,21 @@ static uint64_t begin(const pysh_ring_t *ring, uint64_t ticket, const pysh_reque
     record[place].ticket = (int64_t)ticket;
     record[place].op = op;
     record[place].pe = has_pe(op) ? pysh_request_pe(request) : -1;
-    record[place].ring = number_of(ring);
+    record[place].ring = trace_number_of(ring);
     record[place].copy = copy;
     return place;
 }
 
 /* release: pairs with ishmemx_traced_requests(), which then sees the rest of the record. */
-static void end(uint64_t place) {
+static void trace_end(uint64_t place) {
     __atomic_store_n(&record[place].end_ns, pysh_now_ns(), __ATOMIC_RELEASE);
 }
 
 void pysh_trace_request(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, int64_t begin_ns) {
-    uint64_t place = begin(ring, ticket, request, begin_ns, false);
+    uint64_t place = trace_begin(ring, ticket, request, begin_ns, false);
 
     if (place < RECORDS)
-        end(place);
+        trace_end(place);
 }
 
 /* Copies of an earlier timeline are no longer followed: their records are gone. */
@@ -74,7 +74,7 @@ static void follow_session(pysh_ring_t *ring) {
 }
 
 void pysh_trace_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, uint64_t copy) {
-    uint64_t place = begin(ring, ticket, request, pysh_now_ns(), true);
+    uint64_t place = trace_begin(ring, ticket, request, pysh_now_ns(), true);
 
     follow_session(ring);
     if (place < RECORDS && ring->traced.n < PYSH_TRACED_COPIES) { /* else its record stays without an end */
@@ -89,7 +89,7 @@ bool pysh_trace_copies(pysh_ring_t *ring) {
     follow_session(ring);
     for (int i = 0; i < ring->traced.n; i++) {
         if (pysh_engine_done(ring->traced.copy[i])) {
-            end(ring->traced.record[i]);
+            trace_end(ring->traced.record[i]);
         } else {
             ring->traced.copy[kept] = ring->traced.copy[i];
             ring->traced.record[kept++] = ring->traced.record[i];
@@ -118,7 +118,7 @@ int ishmemx_traced_requests(ishmemx_traced_request_t *requests, int64_t capacity
     *count = 0;
     *dropped = asked - there;
     for (int64_t i = 0; i < there; i++) {
-        int64_t end_ns = __atomic_load_n(&record[i].end_ns, __ATOMIC_ACQUIRE); /* pairs with end() */
+        int64_t end_ns = __atomic_load_n(&record[i].end_ns, __ATOMIC_ACQUIRE); /* pairs with trace_end() */
         if (end_ns && *count < capacity)
             requests[(*count)++] = record[i];
         else

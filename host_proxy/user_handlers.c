@@ -35,7 +35,7 @@ static ishmemx_handler_t enter(int number) {
     return function;
 }
 
-static void leave(int number) {
+static void user_leave(int number) {
     inside = false;
     pthread_mutex_lock(&user.mutex);
     user.n_inside[number]--;
@@ -54,7 +54,7 @@ pysh_outcome_t pysh_handle_call(pysh_ring_t *ring, uint64_t ticket, const pysh_r
             pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel called handler %d, which is not registered", number));
     atomic_store(&ring->calls, PYSH_RING_CALLS);
     result.value = (uint64_t)function(argument[0], argument[1], argument[2], argument[3]);
-    leave(number);
+    user_leave(number);
     if (!atomic_compare_exchange_strong(&ring->calls, &(int){PYSH_RING_CALLS}, PYSH_RING_FREE))
         pthread_exit(NULL);
     return result;

@@ -247,3 +247,25 @@ def test_the_walk_of_objects_notices_what_it_looks_for() -> None:
     assert upward({"base/clock.c": below, "api/init.c": above}) == [
         "base/clock.c uses pysh_init of api/init.c, which is not below it"
     ]
+
+
+# ---- names -------------------------------------------------------------------------------------------
+
+#: Twins on purpose: tables of functions with the names of their entries.
+SHORT_NAMES = ("accel/cuda", "accel/sim")
+
+
+def statics_of(text: str) -> set[str]:
+    """The functions that a source file keeps for itself."""
+    return set(re.findall(r"^static [\w ]*?[\w*]+[ *]+(\w+)\([^;{}]*\) \{", text, flags=re.M))
+
+
+def test_a_static_name_says_whose_it_is() -> None:
+    """One that three files or more have tells nothing in a stack trace or a profile."""
+    files_of: dict[str, set[str]] = {}
+    for name, path in NAMES.items():
+        if name.endswith(".c") and folder_of(name) not in SHORT_NAMES:
+            for static in statics_of(path.read_text(encoding="utf-8")):
+                files_of.setdefault(static, set()).add(name)
+    assert {"take", "proxy_take"} & files_of.keys() == {"proxy_take"}
+    assert {static: files for static, files in files_of.items() if len(files) > 2} == {}

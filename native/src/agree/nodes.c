@@ -43,7 +43,7 @@ static int words_of_mine(bool kernels, int64_t *mine) {
     return ISHMEMX_OK;
 }
 
-static int compare(int pe, const int64_t *theirs, const int64_t *first) {
+static int node_compare(int pe, const int64_t *theirs, const int64_t *first) {
     for (int i = 0; i < SETTINGS; i++)
         if (theirs[i] != first[i])
             return pysh_fail(ISHMEMX_ERR_MISMATCH,
@@ -66,7 +66,7 @@ int pysh_nodes_open(bool kernels) {
     for (int pe = 0; !status && pe < pysh.n_pes; pe++) {
         pysh.node[pe] = (int32_t)all[WORDS * pe + FIRST];
         pysh.n_nodes += pysh.node[pe] == pe;
-        status = compare(pe, &all[WORDS * pe], all);
+        status = node_compare(pe, &all[WORDS * pe], all);
     }
     memset(all, 0, (size_t)pysh.n_pes * sizeof *all); /* counts, by the nodes' first PEs */
     for (int pe = 0; !status && pe < pysh.n_pes; pe++)

@@ -288,7 +288,7 @@ int pysh_shm_arrive(pysh_control_t *control, int pe, const char *what, uint64_t 
 
 /* Each PE publishes, all pass the barrier, each reads. Which buffer, and why one barrier is enough: see
  * pysh_control_slot_t. */
-static int exchange(const char *what, const void *mine, void *all, size_t nbytes) {
+static int shm_exchange(const char *what, const void *mine, void *all, size_t nbytes) {
     pysh_control_t *control = own.control;
     int pe = own.pe;
     uint32_t epoch = epochs_of(control, pe) + 1; /* the one that the barrier ends; a fresh slot says 0 */
@@ -319,4 +319,4 @@ void pysh_shm_agree(pysh_control_t *control, int pe) {
     own.pe = pe;
 }
 
-const pysh_agree_t pysh_agree_shm = {.exchange = exchange, .barrier = barrier};
+const pysh_agree_t pysh_agree_shm = {.exchange = shm_exchange, .barrier = barrier};

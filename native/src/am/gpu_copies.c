@@ -7,7 +7,7 @@
 #include "base/state.h"
 #include "base/status.h"
 
-static int start_copy(pysh_am_copy_t *copy, void *dest, const void *source, size_t nbytes) {
+static int gpu_start_copy(pysh_am_copy_t *copy, void *dest, const void *source, size_t nbytes) {
     int status = pysh_engine_copy(pysh.pe, dest, source, nbytes, NULL, 0, PYSH_ENGINE_CALLER, &copy->token);
 
     copy->started = !status;
@@ -31,7 +31,7 @@ int pysh_am_from_gpu(pysh_am_copy_t *copy, int pe, char *place, const void *sour
     if (!copy->started) {
         if (!copy->piece && pysh_engine_reaches(source, nbytes) && !(copy->piece = pysh_engine_piece()))
             return PYSH_ENGINE_FULL;
-        if ((status = start_copy(copy, copy->piece ? copy->piece : place, source, nbytes)))
+        if ((status = gpu_start_copy(copy, copy->piece ? copy->piece : place, source, nbytes)))
             return status;
     }
     status = await_copy(copy);
@@ -55,8 +55,8 @@ int pysh_am_begin_to_gpu(pysh_am_copy_t *copy, const void *dest, const char **da
 int pysh_am_to_gpu(pysh_am_copy_t *copy, void *dest, const char *data, size_t nbytes) {
     int status;
 
-    if (!copy->started &&
-        ((status = pysh_am_begin_to_gpu(copy, dest, &data, nbytes)) || (status = start_copy(copy, dest, data, nbytes))))
+    if (!copy->started && ((status = pysh_am_begin_to_gpu(copy, dest, &data, nbytes)) ||
+                           (status = gpu_start_copy(copy, dest, data, nbytes))))
         return status;
     return await_copy(copy);
 }

@@ -45,7 +45,7 @@ static void take_part(pysh_am_op_t *op, pysh_am_sent_t *sent, int64_t *far_offse
     op->all_sent = op->sent_blocks == op->n_blocks;
 }
 
-static void describe(const pysh_am_op_t *op, pysh_am_sent_t *sent, int64_t far_offset) {
+static void send_describe(const pysh_am_op_t *op, pysh_am_sent_t *sent, int64_t far_offset) {
     uint64_t *word = sent->word, amo = (uint64_t)op->amo << 16 | (uint64_t)op->type << 24;
     bool signals = op->signals && op->all_sent;
 
@@ -71,7 +71,7 @@ static void describe(const pysh_am_op_t *op, pysh_am_sent_t *sent, int64_t far_o
     }
 }
 
-static void take(pysh_am_channel_t *channel, pysh_am_op_t *op) {
+static void send_take(pysh_am_channel_t *channel, pysh_am_op_t *op) {
     pysh_am_sent_t *sent = sent_of(channel, channel->next++);
     int64_t far_offset = op->offset;
 
@@ -80,7 +80,7 @@ static void take(pysh_am_channel_t *channel, pysh_am_op_t *op) {
         op->all_sent = true;
     else
         take_part(op, sent, &far_offset);
-    describe(op, sent, far_offset);
+    send_describe(op, sent, far_offset);
     if (op->kind == PYSH_AM_PUT && !op->local_gpu && sent->n_blocks == 1 && sent->block <= PYSH_AM_SMALL)
         /* Copied also where it does not travel inside the message: it may be a variable of a caller who gives up. */
         sent->local = memcpy(&sent->word[PYSH_AM_DATA], sent->local, sent->block);
@@ -92,7 +92,7 @@ static void take(pysh_am_channel_t *channel, pysh_am_op_t *op) {
 /* ---- from here to there ---- */
 
 /* Into the staging memory: what a GPU has, or blocks, side by side. PYSH_ENGINE_FULL: not yet. */
-static int fill(pysh_am_sent_t *sent, int pe, char *place, const char **data_p) {
+static int send_fill(pysh_am_sent_t *sent, int pe, char *place, const char **data_p) {
     if (sent->gpu)
         return pysh_am_from_gpu(&sent->copy, pe, place, sent->local, sent->block, data_p);
     for (size_t i = 0; i < sent->n_blocks; i++)
@@ -132,7 +132,7 @@ static bool send_next(pysh_am_channel_t *channel, int pe) {
     int status = ISHMEMX_OK;
 
     if (sent->state == PYSH_SENT_FILLING) {
-        if (concerns(sent) && (status = fill(sent, pe, staging(pe, number), &data)) == PYSH_ENGINE_FULL)
+        if (concerns(sent) && (status = send_fill(sent, pe, staging(pe, number), &data)) == PYSH_ENGINE_FULL)
             return false;
     }
     if (sent->kind == PYSH_AM_PUT && sent->op && !status) {
@@ -159,7 +159,7 @@ static bool send_next(pysh_am_channel_t *channel, int pe) {
 /* ---- answers ---- */
 
 /* What a get brought goes to its place. PYSH_ENGINE_FULL: not yet. */
-static int drain(pysh_am_sent_t *sent, const char *data) {
+static int send_drain(pysh_am_sent_t *sent, const char *data) {
     if (sent->gpu)
         return pysh_am_to_gpu(&sent->copy, sent->local, data, sent->block);
     for (size_t i = 0; i < sent->n_blocks; i++)
@@ -187,7 +187,7 @@ static bool take_answer(pysh_am_channel_t *channel, int pe, uint64_t number) {
     status = sent->status;
     if (concerns(sent) && !status && sent->kind == PYSH_AM_GET) {
         const char *data = inside(sent) ? (const char *)&sent->word[PYSH_AM_DATA] : staging(pe, number);
-        if ((status = drain(sent, data)) == PYSH_ENGINE_FULL)
+        if ((status = send_drain(sent, data)) == PYSH_ENGINE_FULL)
             return false;
     }
     pysh_am_copy_end(&sent->copy); /* of one that was given up before its copy began, too */
@@ -207,7 +207,7 @@ bool pysh_am_send(pysh_am_channel_t *channel, int pe) {
     for (;;) {
         while (channel->head && channel->next < channel->answered + PYSH_AM_SLOTS) {
             pysh_am_op_t *op = channel->head;
-            take(channel, op);
+            send_take(channel, op);
             if (op->all_sent)
                 channel->head = op->next;
         }

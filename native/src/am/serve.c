@@ -30,7 +30,7 @@ static char *place_at(const pysh_am_served_t *served, int pe) {
 }
 
 /* Between the heap and the message's data. */
-static int copy(pysh_am_served_t *served, int pe, char *data) {
+static int serve_copy(pysh_am_served_t *served, int pe, char *data) {
     const pysh_arena_t *arena = &pysh.arena[pysh_am_heap(served->word)];
     bool gets = pysh_am_kind(served->word) == PYSH_AM_GET;
     size_t block = pysh_am_block(served->word);
@@ -129,7 +129,7 @@ static int step_bytes(pysh_am_served_t *served, int pe, uint64_t number) {
     if (spreads(served))
         return step_spread(served, data);
     if (!inside(served))
-        return copy(served, pe, data);
+        return serve_copy(served, pe, data);
     copy_word(served, place_at(served, pysh.pe));
     return ISHMEMX_OK;
 }
@@ -157,7 +157,7 @@ static int step_amo(pysh_am_served_t *served) {
 
 /* ---- a message ---- */
 
-static void answer(pysh_am_served_t *served, int pe, uint64_t number) {
+static void serve_answer(pysh_am_served_t *served, int pe, uint64_t number) {
     uint64_t word[PYSH_MESSAGE_WORDS] = {0};
 
     if (!served->status && pysh_am_kind(served->word) == PYSH_AM_GET) {
@@ -176,7 +176,7 @@ static void answer(pysh_am_served_t *served, int pe, uint64_t number) {
 }
 
 /* `first`: all that the same PE sent before has been done. OK: it can be answered; PYSH_ENGINE_FULL: not yet. */
-static int step(pysh_am_served_t *served, int pe, uint64_t number, bool first) {
+static int serve_step(pysh_am_served_t *served, int pe, uint64_t number, bool first) {
     int kind = pysh_am_kind(served->word), status;
 
     if (served->state == PYSH_SERVED_WRONG)
@@ -220,13 +220,13 @@ bool pysh_am_serve(pysh_am_channel_t *channel, int pe) {
         int status;
         if (served->state == PYSH_SERVED_DONE)
             continue;
-        status = step(served, pe, number, first);
+        status = serve_step(served, pe, number, first);
         if (status == PYSH_ENGINE_FULL) {
             first = false;
             continue;
         }
         served->status = status;
-        answer(served, pe, number);
+        serve_answer(served, pe, number);
         moved = true;
     }
     while (channel->finished < channel->received &&

@@ -160,7 +160,7 @@ static int heaps_open(const ishmemx_config_t *config) {
     return pysh_device_heap_serve();
 }
 
-static int start(const ishmemx_config_t *config) {
+static int job_start(const ishmemx_config_t *config) {
     static bool fork_handled;
     const pysh_transport_t *transport;
     const char *name, *origin;
@@ -222,7 +222,7 @@ int ishmemx_init_thread(const ishmemx_config_t *config, int requested, int *prov
                          "THREAD_MULTIPLE (%d)",
                          requested, ISHMEMX_THREAD_SINGLE, ISHMEMX_THREAD_MULTIPLE);
     if (!pysh.ready) {
-        if ((status = start(config)))
+        if ((status = job_start(config)))
             return status;
         n_inits = 0;
         thread_level = requested;

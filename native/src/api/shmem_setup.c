@@ -20,7 +20,7 @@
 
 /* Every thread of a PE notices the end of the job, but C lets only one call exit(): the others wait for its handlers.
  */
-static _Noreturn void leave(int status) {
+static _Noreturn void shmem_leave(int status) {
     static _Atomic long leaving; /* thread; 0: none */
     long me = syscall(SYS_gettid), other = 0;
 
@@ -41,7 +41,7 @@ static void follow_global_exit(void) {
     if (!(word & PYSH_GLOBAL_EXIT))
         return;
     fflush(NULL);
-    leave((int)(word & 0xff));
+    shmem_leave((int)(word & 0xff));
 }
 
 int pysh_shell_tell(const char *routine, int status) {
@@ -58,10 +58,10 @@ void pysh_shell_die(const char *routine) {
     fprintf(stderr, "%s: %s\n", pysh_who(), text);
     fflush(NULL);
     ishmemx_abort(1, text);
-    leave(1);
+    shmem_leave(1);
 }
 
-static int start(int requested, int *provided) {
+static int shmem_start(int requested, int *provided) {
     ishmemx_config_t config;
     int status = ishmemx_config_from_environment(&config);
 
@@ -73,11 +73,11 @@ static int start(int requested, int *provided) {
 ROUTINE(void, init, void) {
     int provided;
 
-    SHELL(start(SHMEM_THREAD_SINGLE, &provided));
+    SHELL(shmem_start(SHMEM_THREAD_SINGLE, &provided));
 }
 
 ROUTINE(int, init_thread, int requested, int *provided) {
-    return start(requested, provided);
+    return shmem_start(requested, provided);
 }
 
 ROUTINE(void, query_thread, int *provided) {
@@ -96,7 +96,7 @@ ROUTINE(void, global_exit, int status) {
     fflush(NULL);
     if (pysh.ready)
         pysh_node_abort(status, NULL);
-    leave(status);
+    shmem_leave(status);
 }
 
 ROUTINE(int, my_pe, void) {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* The state and the start of who has the number now: fields 3 and 22. False: there is no such file. */
-static bool look(int32_t pid, char *state_p, uint64_t *start_p) {
+static bool process_look(int32_t pid, char *state_p, uint64_t *start_p) {
     char path[64], line[1024];
     const char *rest;
     FILE *file;
@@ -39,7 +39,7 @@ void pysh_process_self(pysh_process_t *self_p) {
     char ignored;
 
     *self_p = (pysh_process_t){.pid = getpid(), .pid_namespace = own_namespace()};
-    look(self_p->pid, &ignored, &self_p->start);
+    process_look(self_p->pid, &ignored, &self_p->start);
 }
 
 bool pysh_process_same_namespace(const pysh_process_t *process) {
@@ -52,7 +52,7 @@ char pysh_process_state(const pysh_process_t *process) {
 
     if (!pysh_process_same_namespace(process))
         return '?';
-    if (look(process->pid, &state, &start))
+    if (process_look(process->pid, &state, &start))
         return state == 'Z' || state == 'X' || (process->start && start && start != process->start) ? 0 : state;
     /* Ended, or there is no /proc: a signal of no kind asks whether anybody has the number. */
     return kill(process->pid, 0) && errno == ESRCH ? 0 : '?';

@@ -170,7 +170,7 @@ static void write_bounds(const char *bounds, char *text, size_t room) {
 }
 
 /* `text` as the kind of `setting` has it; an error names `origin`. */
-static int number_of(const setting_t *setting, const char *text, const char *origin, int64_t *value) {
+static int setting_number_of(const setting_t *setting, const char *text, const char *origin, int64_t *value) {
     const char *details, *wanted = NULL;
     char bounds[64] = "";
     bool good = false;
@@ -209,7 +209,7 @@ int ishmemx_setting_number(const char *name, int64_t *value) {
     const char *text, *origin;
     int status = ishmemx_setting(name, &text, &origin);
 
-    return status ? status : number_of(setting_find(name), text, origin, value);
+    return status ? status : setting_number_of(setting_find(name), text, origin, value);
 }
 
 int ishmemx_setting_check(const char *variable, const char *text) {
@@ -218,7 +218,7 @@ int ishmemx_setting_check(const char *variable, const char *text) {
     for (size_t i = 0; i < N_SETTINGS && *text; i++)
         if ((strcmp(settings[i].variable, variable) == 0 || strcmp(settings[i].alias, variable) == 0) &&
             strcmp(settings[i].kind, "string") != 0)
-            return number_of(&settings[i], text, variable, &ignored);
+            return setting_number_of(&settings[i], text, variable, &ignored);
     return ISHMEMX_OK;
 }
 

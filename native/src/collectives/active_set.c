@@ -64,7 +64,7 @@ static bool is_world(const pysh_set_t *set) {
     return set->start == 0 && set->log_stride == 0 && set->size == pysh.n_pes;
 }
 
-static int amo(int op, long *word, uint64_t value, int pe) {
+static int set_amo(int op, long *word, uint64_t value, int pe) {
     return pysh_amo(op, ISHMEMX_TYPE_INT64, word, value, 0, pe, "pSync", NULL);
 }
 
@@ -72,7 +72,7 @@ static int amo(int op, long *word, uint64_t value, int pe) {
 static int await_word(long *word, uint64_t value) {
     int status = ishmemx_wait_until(ISHMEMX_TYPE_INT64, word, ISHMEMX_CMP_EQ, value, NULL);
 
-    return status ? status : amo(ISHMEMX_ATOMIC_SET, word, 0, pysh.pe);
+    return status ? status : set_amo(ISHMEMX_ATOMIC_SET, word, 0, pysh.pe);
 }
 
 static int sync_members(const pysh_set_t *set, int me) {
@@ -80,17 +80,17 @@ static int sync_members(const pysh_set_t *set, int me) {
 
     atomic_thread_fence(memory_order_seq_cst);
     if (me) {
-        status = amo(ISHMEMX_ATOMIC_ADD, set->sync + WORD_ARRIVALS, 1, set->start);
+        status = set_amo(ISHMEMX_ATOMIC_ADD, set->sync + WORD_ARRIVALS, 1, set->start);
         return status ? status : await_word(set->sync + WORD_RELEASE, 1);
     }
     status = await_word(set->sync + WORD_ARRIVALS, (uint64_t)set->size - 1);
     for (int i = 1; !status && i < set->size; i++)
-        status = amo(ISHMEMX_ATOMIC_SET, set->sync + WORD_RELEASE, 1, world_pe(set, i));
+        status = set_amo(ISHMEMX_ATOMIC_SET, set->sync + WORD_RELEASE, 1, world_pe(set, i));
     return status;
 }
 
 /* Whatever became of the copies, the sync takes place: the other members are in it. */
-static int finish(const pysh_set_t *set, int me, int status) {
+static int set_finish(const pysh_set_t *set, int me, int status) {
     int synced = sync_members(set, me);
 
     return status ? status : synced;
@@ -113,7 +113,7 @@ int pysh_set_broadcast(const pysh_set_t *set, void *dest, const void *source, si
         return status;
     if (me != root) /* which keeps its dest as it is */
         status = pysh_get(dest, source, nbytes, world_pe(set, root));
-    return finish(set, me, status);
+    return set_finish(set, me, status);
 }
 
 int pysh_set_collect(const pysh_set_t *set, void *dest, const void *source, size_t nbytes) {
@@ -123,7 +123,7 @@ int pysh_set_collect(const pysh_set_t *set, void *dest, const void *source, size
     ENTER_SET(set, &me);
     if (is_world(set)) /* the program promises that dest has room */
         return ishmemx_collect(&ishmemx_team_world, dest, SIZE_MAX, source, nbytes);
-    if ((status = amo(ISHMEMX_ATOMIC_SET, set->sync + WORD_NBYTES, nbytes, pysh.pe)) ||
+    if ((status = set_amo(ISHMEMX_ATOMIC_SET, set->sync + WORD_NBYTES, nbytes, pysh.pe)) ||
         (status = sync_members(set, me)))
         return status;
     for (int i = 0; !status && i < set->size; i++) {
@@ -133,8 +133,8 @@ int pysh_set_collect(const pysh_set_t *set, void *dest, const void *source, size
             status = pysh_get(to, source, theirs, world_pe(set, i));
         to += theirs;
     }
-    status = finish(set, me, status);
-    return status ? status : amo(ISHMEMX_ATOMIC_SET, set->sync + WORD_NBYTES, 0, pysh.pe);
+    status = set_finish(set, me, status);
+    return status ? status : set_amo(ISHMEMX_ATOMIC_SET, set->sync + WORD_NBYTES, 0, pysh.pe);
 }
 
 int pysh_set_fcollect(const pysh_set_t *set, void *dest, const void *source, size_t nbytes) {
@@ -162,7 +162,7 @@ int pysh_set_alltoalls(const pysh_set_t *set, void *dest, const void *source, pt
         status = ishmemx_iget(&ishmemx_ctx_default, (char *)dest + (size_t)i * nelems * (size_t)dest_stride * width,
                               (const char *)source + (size_t)me * nelems * (size_t)source_stride * width, dest_stride,
                               source_stride, 1, nelems, width, world_pe(set, i));
-    return finish(set, me, status);
+    return set_finish(set, me, status);
 }
 
 /* The sum of n elements of every member to `acc`; `copy` has room for them too. */
@@ -198,7 +198,7 @@ int pysh_set_reduce(const pysh_set_t *set, int op, int type, void *dest, const v
     status = sync_members(set, me);
     if (!status) {
         status = combine(set, op, type, source, nreduce, acc, acc + nbytes);
-        status = finish(set, me, status); /* before dest, which may be source, changes */
+        status = set_finish(set, me, status); /* before dest, which may be source, changes */
     }
     if (!status)
         status = pysh_copy(dest, acc, nbytes);

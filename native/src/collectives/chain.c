@@ -210,7 +210,7 @@ static int run_steps(link_t *l) {
 }
 
 /* The node's members meet before, when the sources and dests are ready, and when all is done. */
-static int run(link_t *l, bool on_rail) {
+static int chain_run(link_t *l, bool on_rail) {
     uint64_t begin = l->steps.number;
     ishmemx_team_t team = l->chain->team;
     size_t first, last;
@@ -253,7 +253,7 @@ int pysh_chain_run(const pysh_chain_t *chain) {
     if (!l.copy)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory for two pieces of %zu bytes", chain->what, chunk);
     l.sums = l.copy + chunk;
-    status = run(&l, on_rail);
+    status = chain_run(&l, on_rail);
     free(l.copy);
     return status;
 }

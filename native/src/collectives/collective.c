@@ -25,7 +25,7 @@
 #define FIRST_TURN UINT64_C(0x7079736800000000)
 
 /* What is the same on all members when they take one symmetric array. */
-static int64_t place_of(const void *address, const char *what) {
+static int64_t call_place_of(const void *address, const char *what) {
     int64_t offset;
     int heap;
 
@@ -41,8 +41,8 @@ pysh_record_t pysh_record_of(const pysh_call_t *call, int status) {
                             .root = call->root,
                             .status = status,
                             .nbytes = call->nbytes,
-                            .dest = compared ? place_of(call->dest, "dest") : -1,
-                            .source = compared ? place_of(call->source, "source") : -1};
+                            .dest = compared ? call_place_of(call->dest, "dest") : -1,
+                            .source = compared ? call_place_of(call->source, "source") : -1};
 
     snprintf(record.routine, sizeof record.routine, "%s", call->routine);
     return record;
@@ -116,7 +116,7 @@ static int agree(ishmemx_team_t team, const pysh_call_t *call, int status) {
     return pysh_pass(team, status ? status : outcome, NULL, 0);
 }
 
-static uint64_t digest_of(const pysh_call_t *call) {
+static uint64_t call_digest_of(const pysh_call_t *call) {
     uint64_t numbers = (uint64_t)call->op << 40 ^ (uint64_t)call->type << 20 ^ (uint64_t)call->root;
 
     return pysh_digest(pysh_digest(pysh_digest(numbers, call->nbytes), (uintptr_t)call->dest), (uintptr_t)call->source);
@@ -127,7 +127,7 @@ int pysh_coll_begin(ishmemx_team_t team, const pysh_call_t *call, int status) {
 
     if (!team || team->slot < 0)
         return status;
-    if ((claimed = pysh_team_claim(team, call->routine, digest_of(call))))
+    if ((claimed = pysh_team_claim(team, call->routine, call_digest_of(call))))
         return status ? status : claimed;
     if (__builtin_expect(compares(team), 0))
         status = agree(team, call, status);

@@ -48,7 +48,7 @@ static uint64_t hash_of(const char *text) {
     return hash ? hash : 1;
 }
 
-static void describe(ask_t *ask, const char *routine, const char *contents) {
+static void malloc_describe(ask_t *ask, const char *routine, const char *contents) {
     snprintf(ask->routine, sizeof ask->routine, "%s", routine);
     if (contents && *contents) {
         ask->contents = hash_of(contents);
@@ -148,7 +148,7 @@ static int exhausted(const ask_t *ask, int64_t refusal) {
                      pysh_bytes_text(allocator->nbytes));
 }
 
-static int64_t take(const ask_t *ask) {
+static int64_t malloc_take(const ask_t *ask) {
     int64_t offset, nbytes = asked(ask);
 
     pthread_mutex_lock(&pysh_heaps.mutex);
@@ -188,7 +188,7 @@ typedef struct taken {
 static int take_together(ask_t *ask, const fill_t *fill, taken_t *taken) {
     int status = ISHMEMX_OK;
 
-    *taken = (taken_t){.offset = take(ask)};
+    *taken = (taken_t){.offset = malloc_take(ask)};
     if (ask->zero && taken->offset >= 0)
         status = fill_block(ask->heap, taken->offset, (size_t)ask->nbytes, fill);
     ask->has_released = pysh_release_pending();
@@ -229,7 +229,7 @@ static int check_heap(int heap) {
     return ISHMEMX_OK;
 }
 
-static uint64_t digest_of(const ask_t *ask) {
+static uint64_t malloc_digest_of(const ask_t *ask) {
     uint64_t digest = pysh_digest((uint64_t)ask->kind, (uint64_t)ask->heap);
 
     digest = pysh_digest(pysh_digest(digest, ask->nbytes), ask->align);
@@ -240,7 +240,7 @@ static uint64_t digest_of(const ask_t *ask) {
 static int claim_all(const char *what, const ask_t *ask) {
     int status = pysh_quiet();
 
-    return status ? status : pysh_team_claim(&ishmemx_team_world, what, digest_of(ask));
+    return status ? status : pysh_team_claim(&ishmemx_team_world, what, malloc_digest_of(ask));
 }
 
 /* With all PEs' team claimed, as for those behind it. */
@@ -288,7 +288,7 @@ static int malloc_filled(const char *routine, const char *contents, int heap, si
         ask.zero = fill->values ? FILLED : ZEROED;
     if (ask.align < PYSH_ALLOCATOR_GRAIN)
         ask.align = PYSH_ALLOCATOR_GRAIN;
-    describe(&ask, routine, contents);
+    malloc_describe(&ask, routine, contents);
     if ((status = claim_all(ask.routine, &ask)))
         return status;
     status = allocate(&ask, fill, block_p);
@@ -406,7 +406,7 @@ int ishmemx_realloc_as(const char *contents, void *block, size_t nbytes, void **
         return status;
     }
     ask = (ask_t){.kind = ASK_REALLOC, .heap = heap, .nbytes = nbytes, .ordinal = old.ordinal};
-    describe(&ask, "realloc", contents);
+    malloc_describe(&ask, "realloc", contents);
     return resize_or_move(block, &old, &ask, block_p);
 }
 

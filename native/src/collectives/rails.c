@@ -120,7 +120,7 @@ static void get_shares(rails_t *r, int node, int count, int rail, int pe) {
     get_dest(r, run.at, run.end, pe);
 }
 
-static int exchange(rails_t *r) {
+static int rails_exchange(rails_t *r) {
     int n = r->nodes->n, mine = r->nodes->mine, status = ISHMEMX_OK;
 
     node_share(r, mine, r->mine, NULL);
@@ -136,7 +136,7 @@ static int exchange(rails_t *r) {
 
 /* `status`: of the steps. A call that was ended among them makes all of them again, with the same numbers; one that was
  * ended in the last meeting none. */
-static int finish(const rails_t *r, int status) {
+static int rails_finish(const rails_t *r, int status) {
     if (status)
         return status;
     pysh_steps_end(&r->steps);
@@ -154,14 +154,14 @@ int pysh_rails_collect(ishmemx_team_t team, const char *what, char *dest, const 
 
     r.parts = parts;
     if (!status && r.mine < r.n)
-        status = exchange(&r);
+        status = rails_exchange(&r);
     r.steps.number++;
     if (!status)
         status = pysh_meet_node(&r.steps);
     for (int rail = 0; !status && rail < r.n; rail++)
         if (rail != r.mine)
             get_shares(&r, 0, r.nodes->n, rail, pe_of(&r, r.nodes->mine, rail));
-    return finish(&r, status);
+    return rails_finish(&r, status);
 }
 
 /* ---- broadcast ---- */
@@ -245,5 +245,5 @@ int pysh_rails_broadcast(ishmemx_team_t team, void *dest, const void *source, si
         status = pysh_meet_node(&t.rails.steps);
     if (!status)
         get_rest(&t);
-    return finish(&t.rails, status);
+    return rails_finish(&t.rails, status);
 }

@@ -289,7 +289,8 @@ static int reduce_scatter_pull(const struct ishmemx_request *request) {
     return pull(request, true);
 }
 
-static int begin(const reduction_t *r, void *dest, const void *source, size_t nreduce, ishmemx_request_t *request) {
+static int reduce_begin(const reduction_t *r, void *dest, const void *source, size_t nreduce,
+                        ishmemx_request_t *request) {
     struct ishmemx_request asked = {.team = r->team,
                                     .call = {r->scatter ? "reduce_scatter_nb" : "reduce_nb", r->op, r->type, -1, 0,
                                              r->scatter ? NULL : dest, source},
@@ -313,7 +314,7 @@ int ishmemx_reduce_nb(ishmemx_team_t team, int op, int type, void *dest, const v
     const reduction_t r = {.team = team, .op = op, .type = type};
 
     PYSH_ENTER();
-    return begin(&r, dest, source, nreduce, request);
+    return reduce_begin(&r, dest, source, nreduce, request);
 }
 
 int ishmemx_reduce_scatter_nb(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,
@@ -321,5 +322,5 @@ int ishmemx_reduce_scatter_nb(ishmemx_team_t team, int op, int type, void *dest,
     const reduction_t r = {.team = team, .op = op, .type = type, .scatter = true};
 
     PYSH_ENTER();
-    return begin(&r, dest, source, nreduce, request);
+    return reduce_begin(&r, dest, source, nreduce, request);
 }

@@ -62,7 +62,7 @@ int pysh_request_read(const struct ishmemx_request *request, int member, pysh_an
 }
 
 /* Where arguments are compared; every member looks at all, so all fail alike, before anything is written. */
-static int compare(const struct ishmemx_request *request) {
+static int request_compare(const struct ishmemx_request *request) {
     const pysh_announcement_t *mine = (const pysh_announcement_t *)(void *)own(request->slot);
     pysh_announcement_t theirs;
     int status = ISHMEMX_OK;
@@ -75,8 +75,8 @@ static int compare(const struct ishmemx_request *request) {
 }
 
 /* Whatever becomes of the work, the flags are raised: the other members look for them. */
-static void work(struct ishmemx_request *request) {
-    int delivered, status = compares(request) ? compare(request) : ISHMEMX_OK;
+static void request_work(struct ishmemx_request *request) {
+    int delivered, status = compares(request) ? request_compare(request) : ISHMEMX_OK;
 
     if (!status && request->pull)
         status = request->pull(request);
@@ -96,18 +96,18 @@ static bool is_forsaken(struct ishmemx_request *request) {
 }
 
 /* Is it complete? */
-static bool step(struct ishmemx_request *request) {
+static bool request_step(struct ishmemx_request *request) {
     if (!request->pulled) {
         if (!pysh_request_all_at(request, PYSH_REQUEST_ANNOUNCED))
             return is_forsaken(request);
-        work(request);
+        request_work(request);
         request->pulled = true;
         request->reached = 0;
     }
     return pysh_request_all_at(request, PYSH_REQUEST_DONE) || is_forsaken(request);
 }
 
-static void drop(struct ishmemx_request *request) {
+static void request_drop(struct ishmemx_request *request) {
     if (atomic_exchange(&request->dropped, true))
         free(request);
 }
@@ -124,7 +124,7 @@ static void take_out(struct ishmemx_request **at) {
     *at = request->next;
     atomic_fetch_sub(&request->team->n_outstanding, 1);
     atomic_store_explicit(&request->complete, true, memory_order_release);
-    drop(request);
+    request_drop(request);
 }
 
 /* Moves on what can be; never waits, and does nothing while another thread is at it, or where a wait inside of a step
@@ -133,7 +133,7 @@ static void progress(void) {
     if (pthread_mutex_trylock(&mutex))
         return;
     for (struct ishmemx_request **at = &outstanding; *at;) {
-        if (step(*at))
+        if (request_step(*at))
             take_out(at);
         else
             at = &(*at)->next;
@@ -242,7 +242,7 @@ int pysh_request_begin(const struct ishmemx_request *asked, int status, ishmemx_
     }
     if (status) { /* its text again, after what may have been said since; then nobody holds the request */
         status = pysh_fail(status, "%s", request->error);
-        drop(request);
+        request_drop(request);
         return status;
     }
     *request_p = request;
@@ -311,7 +311,7 @@ int ishmemx_request_wait(ishmemx_request_t request) {
 
 int ishmemx_request_free(ishmemx_request_t request) {
     if (request)
-        drop(request);
+        request_drop(request);
     return ISHMEMX_OK;
 }
 

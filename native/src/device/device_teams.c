@@ -55,7 +55,7 @@ static int places(int n_pes) {
 }
 
 /* A flag a place, or one a round. */
-static int64_t flags_nbytes(int n_pes) {
+static int64_t device_flags_nbytes(int n_pes) {
     int64_t n = places(n_pes);
 
     while (n < 63 && 1LL << n < n_pes)
@@ -64,7 +64,7 @@ static int64_t flags_nbytes(int n_pes) {
 }
 
 static int64_t all_flags_nbytes(int n_pes) {
-    return (ISHMEMX_MAX_TEAMS * flags_nbytes(n_pes) + 4095) & -4096;
+    return (ISHMEMX_MAX_TEAMS * device_flags_nbytes(n_pes) + 4095) & -4096;
 }
 
 static int64_t stages_end(int n_pes) {
@@ -98,7 +98,7 @@ static int zero_own(int64_t offset, size_t nbytes) {
 
 /* Forgets what a team that had the slot before has left there: flags of old rounds are flags of new ones. */
 static int slot_clear(int slot) {
-    int64_t flags = flags_nbytes(pysh.n_pes);
+    int64_t flags = device_flags_nbytes(pysh.n_pes);
     int status = zero_own(slot * flags, (size_t)flags);
 
     if (!status && pysh.p2p)
@@ -127,7 +127,7 @@ static void row_fill(int64_t *row, const struct ishmemx_team *team, int slot, co
     row[ISHMEMX_DEVICE_TEAM_N_PES] = team->n_pes;
     row[ISHMEMX_DEVICE_TEAM_MY_PE] = team->my_pe;
     row[ISHMEMX_DEVICE_TEAM_PES] = (int64_t)(intptr_t)list;
-    row[ISHMEMX_DEVICE_TEAM_FLAGS] = (int64_t)(intptr_t)(symmetric + slot * flags_nbytes(pysh.n_pes));
+    row[ISHMEMX_DEVICE_TEAM_FLAGS] = (int64_t)(intptr_t)(symmetric + slot * device_flags_nbytes(pysh.n_pes));
     row[ISHMEMX_DEVICE_TEAM_EPOCH] = (int64_t)(intptr_t)(kernels.table + EPOCHS + slot * 8);
     row[ISHMEMX_DEVICE_TEAM_STAGE] =
         (int64_t)(intptr_t)(symmetric + all_flags_nbytes(n_pes) + slot * 2LL * ISHMEMX_DEVICE_STAGE_BYTES);

@@ -22,7 +22,7 @@ static struct {
 } areas;
 
 /* Of teams of near members: others have no use for them. Before it is known how large nodes are, as large as can be. */
-static int64_t flags_nbytes(int n_pes) {
+static int64_t areas_flags_nbytes(int n_pes) {
     int64_t near = pysh.largest_node ? pysh.largest_node : ISHMEMX_MAX_NEAR_PES, most = n_pes < near ? n_pes : near;
 
     return PYSH_STREAM_MAX_BLOCKS * ((most * 8 + FLAG_ROW_UNIT - 1) / FLAG_ROW_UNIT * FLAG_ROW_UNIT);
@@ -42,17 +42,17 @@ static int64_t units_offset(int slot) {
 }
 
 int64_t pysh_stream_areas_nbytes(int n_pes) {
-    return pysh.p2p ? ISHMEMX_MAX_TEAMS * flags_nbytes(n_pes) + units_offset(ISHMEMX_MAX_TEAMS) : 0;
+    return pysh.p2p ? ISHMEMX_MAX_TEAMS * areas_flags_nbytes(n_pes) + units_offset(ISHMEMX_MAX_TEAMS) : 0;
 }
 
 void pysh_stream_areas_open(char *symmetric, char *calls) {
     areas.flags = symmetric;
-    areas.units = symmetric + ISHMEMX_MAX_TEAMS * flags_nbytes(pysh.n_pes);
+    areas.units = symmetric + ISHMEMX_MAX_TEAMS * areas_flags_nbytes(pysh.n_pes);
     areas.calls = calls;
 }
 
 int pysh_stream_area_clear(int slot) {
-    int64_t flags = flags_nbytes(pysh.n_pes);
+    int64_t flags = areas_flags_nbytes(pysh.n_pes);
     int status = pysh.accel->zero(areas.calls + slot * 8, 8);
 
     if (!status && pysh.p2p)
@@ -66,7 +66,7 @@ pysh_stream_area_t pysh_stream_area(int slot, int n_members) {
     int64_t share = half_nbytes(slot) / (n_members > 1 ? n_members - 1 : 1);
 
     return (pysh_stream_area_t){.calls = (int64_t)(intptr_t)(areas.calls + slot * 8),
-                                .flags = (int64_t)(intptr_t)(areas.flags + slot * flags_nbytes(pysh.n_pes)),
+                                .flags = (int64_t)(intptr_t)(areas.flags + slot * areas_flags_nbytes(pysh.n_pes)),
                                 .units = (int64_t)(intptr_t)(areas.units + units_offset(slot)),
                                 .slot = share / UNITS_OF_A_WARP * UNITS_OF_A_WARP};
 }

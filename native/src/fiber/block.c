@@ -98,7 +98,7 @@ void pysh_block_free(block_t *block) {
     free(block);
 }
 
-static block_t *make(const grid_t *grid) {
+static block_t *block_make(const grid_t *grid) {
     size_t n = (size_t)grid->n_threads;
     block_t *block = calloc(1, sizeof *block);
 
@@ -123,7 +123,7 @@ bool pysh_block_begin(worker_t *worker, int64_t rank) {
 
     if (block)
         worker->spare = block->next;
-    else if (!(block = make(grid)))
+    else if (!(block = block_make(grid)))
         return false;
     block->index[0] = (int32_t)(rank % blocks[0]);
     block->index[1] = (int32_t)(rank / blocks[0] % blocks[1]);

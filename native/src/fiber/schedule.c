@@ -31,7 +31,7 @@ void pysh_grid_stop(grid_t *grid, int end) {
 
 /* ---- a thread's life ---- */
 
-static void begin(fiber_t *self, worker_t *worker, block_t *block) {
+static void schedule_begin(fiber_t *self, worker_t *worker, block_t *block) {
     const ishmemx_cpu_launch_t *launch = worker->grid->launch;
     ishmemx_cpu_thread_t *seen = &self->seen;
 
@@ -61,7 +61,7 @@ static void begin(fiber_t *self, worker_t *worker, block_t *block) {
         worker->starting = NULL;
 }
 
-static void end(fiber_t *self, worker_t *worker, block_t *block) {
+static void schedule_end(fiber_t *self, worker_t *worker, block_t *block) {
     warp_t *warp = &block->warps[self->seen.rank / PYSH_WARP];
 
     block->fibers[self->seen.rank] = NULL;
@@ -108,11 +108,11 @@ static void live(void) {
         void *exception = NULL;
         int32_t code;
 
-        begin(self, worker, block);
+        schedule_begin(self, worker, block);
         code = grid->kernel(grid->arguments, &exception);
         if (code)
             failed(self, grid, code, exception);
-        end(self, worker, block);
+        schedule_end(self, worker, block);
     }
     self->next = worker->free;
     worker->free = self;
@@ -251,7 +251,7 @@ static bool find_work(worker_t *worker) {
     return true;
 }
 
-static void drop(worker_t *worker) {
+static void schedule_drop(worker_t *worker) {
     while (worker->live) {
         block_t *block = worker->live;
         for (int i = 0; i < block->n; i++)
@@ -285,5 +285,5 @@ void pysh_worker_run(worker_t *worker) {
             pysh_switch(&worker->sp, worker->running->sp);
     }
     pysh_worker = NULL;
-    drop(worker);
+    schedule_drop(worker);
 }

@@ -26,7 +26,7 @@ int64_t ishmemx_cpu_most_threads(void) {
 }
 
 /* With the mutex held. */
-static bool make(void) {
+static bool stack_make(void) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *memory = mmap(NULL, (size_t)AT_ONCE * STACK_BYTES, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
@@ -52,7 +52,7 @@ fiber_t *pysh_fiber_take(worker_t *worker) {
 
     if (!fiber) { /* as many as one makes at once, so that the mutex is taken seldom */
         pthread_mutex_lock(&stacks.mutex);
-        for (int i = 0; i < AT_ONCE && (stacks.free || make()); i++) {
+        for (int i = 0; i < AT_ONCE && (stacks.free || stack_make()); i++) {
             fiber = stacks.free;
             stacks.free = fiber->next;
             fiber->next = worker->free;

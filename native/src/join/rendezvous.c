@@ -52,7 +52,7 @@ static void rendezvous_close(pysh_rendezvous_t *r) {
     r->listener = -1;
 }
 
-static void answer(const pysh_guest_t *guest, const pysh_reply_t *reply, const int *fds, int n_fds) {
+static void rendezvous_answer(const pysh_guest_t *guest, const pysh_reply_t *reply, const int *fds, int n_fds) {
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(PYSH_MAX_DESCRIPTORS * sizeof(int))];
@@ -76,7 +76,7 @@ static void answer_waiting(const pysh_rendezvous_t *r, const pysh_reply_t *reply
     pysh_guest_t guest;
 
     while ((guest.socket = accept4(r->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        answer(&guest, reply, NULL, 0);
+        rendezvous_answer(&guest, reply, NULL, 0);
         close(guest.socket);
     }
 }
@@ -89,7 +89,7 @@ static int refuse_all(pysh_rendezvous_t *r, const char *job) {
     if (status == ISHMEMX_ERR_INTERRUPTED)
         reply.status = ISHMEMX_ERR_PEER;
     for (int i = 0; i < r->n_guests; i++)
-        answer(&r->guest[i], &reply, NULL, 0);
+        rendezvous_answer(&r->guest[i], &reply, NULL, 0);
     guests_close(r);
     answer_waiting(r, &reply);
     pysh_fail(status, "job '%s' cannot start: %s", job, r->refusal.text);
@@ -103,7 +103,7 @@ static const char *accelerator_name(int accelerator) {
 }
 
 /* Refuses the job when `hello` does not fit PE 0's own. */
-static void compare(pysh_rendezvous_t *r, const pysh_hello_t *hello) {
+static void rendezvous_compare(pysh_rendezvous_t *r, const pysh_hello_t *hello) {
     const pysh_hello_t *own = &r->hello[0];
 
     if (strncmp(hello->version, own->version, sizeof own->version) != 0)
@@ -160,7 +160,7 @@ static void guest_read(pysh_rendezvous_t *r, int i) {
     /* After a disagreement on n_pes the larger number of PEs is told. */
     if (hello.n_pes - 1 > r->wanted && hello.n_pes <= PYSH_MAX_PES)
         r->wanted = hello.n_pes - 1;
-    compare(r, &hello);
+    rendezvous_compare(r, &hello);
 }
 
 static void guest_accept(pysh_rendezvous_t *r) {
@@ -185,7 +185,7 @@ static void guest_accept(pysh_rendezvous_t *r) {
 }
 
 /* One round of waiting for news; returns false when memory or poll fails. */
-static bool serve(pysh_rendezvous_t *r) {
+static bool rendezvous_serve(pysh_rendezvous_t *r) {
     int n_guests = r->n_guests;
     struct pollfd *watched = calloc((size_t)n_guests + 1, sizeof *watched);
 
@@ -260,7 +260,7 @@ int pysh_rendezvous_gather(const ishmemx_config_t *config, unsigned round, pysh_
     while (r->n_hellos < r->wanted) {
         bool refused = r->refusal.status != ISHMEMX_OK;
 
-        if (!serve(r))
+        if (!rendezvous_serve(r))
             refuse(r, ISHMEMX_ERR_SYSTEM, "PE 0: %s", strerror(errno));
         if (pysh_wait_interrupted("init"))
             refuse(r, ISHMEMX_ERR_INTERRUPTED, "PE 0 was interrupted in init");
@@ -281,7 +281,7 @@ void pysh_rendezvous_release(pysh_rendezvous_t *rendezvous, const int *fds, int 
     static const pysh_reply_t welcome = {.magic = PYSH_HELLO_MAGIC, .status = ISHMEMX_OK};
 
     for (int i = 0; i < rendezvous->n_guests; i++)
-        answer(&rendezvous->guest[i], &welcome, fds, n_fds);
+        rendezvous_answer(&rendezvous->guest[i], &welcome, fds, n_fds);
     rendezvous_close(rendezvous);
 }
 

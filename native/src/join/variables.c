@@ -101,7 +101,7 @@ static const launcher_t *launcher_find(void) {
 }
 
 /* Says nothing where it is no number. */
-static bool number_of(const char *text, int *value_p) {
+static bool launcher_number_of(const char *text, int *value_p) {
     char *rest;
     long value;
 
@@ -116,7 +116,7 @@ static bool number_of(const char *text, int *value_p) {
 static int variable_number(const char *name, int *value_p) {
     const char *text = variable(name);
 
-    if (!number_of(text, value_p))
+    if (!launcher_number_of(text, value_p))
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s is '%s', which is not a number of PEs", name, text);
     return ISHMEMX_OK;
 }
@@ -225,7 +225,7 @@ int pysh_launcher_pe(void) {
     const char *text = launcher ? variable(launcher->pe) : ours;
     int pe;
 
-    return text && number_of(text, &pe) ? pe : -1;
+    return text && launcher_number_of(text, &pe) ? pe : -1;
 }
 
 /* ---- is it on several hosts, and an OpenSHMEM job? ---- */

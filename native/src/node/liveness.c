@@ -87,7 +87,7 @@ static bool process_ended(const pysh_control_t *control, int own, int pe) {
     return pysh_process_ended(&process);
 }
 
-static int check(const pysh_control_t *control, int pe) {
+static int peers_check(const pysh_control_t *control, int pe) {
     char during[PYSH_ACTIVITY_TEXT + 32];
     int left = -1;
 
@@ -114,7 +114,7 @@ int pysh_peers_check(const pysh_control_t *control, int pe) {
     int status;
 
     pthread_mutex_lock(&looking);
-    status = check(control, pe);
+    status = peers_check(control, pe);
     pthread_mutex_unlock(&looking);
     return status;
 }

@@ -59,7 +59,7 @@ static char *place_hashed(int kind, int64_t number) {
     return hashed[kind].row[hashed[kind].n++].name;
 }
 
-static char *place_of(int kind, int64_t number) {
+static char *report_place_of(int kind, int64_t number) {
     name_t *grown;
 
     if (number >= MAX_NAMES)
@@ -82,7 +82,7 @@ int ishmemx_name_set(int kind, int64_t number, const char *name) {
     if (kind < 0 || kind >= ISHMEMX_NAME_KINDS || number < 0)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "name %lld of kind %d is out of range", (long long)number, kind);
     pthread_mutex_lock(&mutex);
-    place = place_of(kind, number);
+    place = report_place_of(kind, number);
     if (place)
         snprintf(place, NAME_BYTES, "%s", name);
     else

@@ -20,7 +20,7 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int n_sleepers[2]; /* for a barrier, for memory */
 
-static uint32_t kind_of(const pysh_wait_t *wait) {
+static uint32_t sleep_kind_of(const pysh_wait_t *wait) {
     return wait->for_memory ? PYSH_SLEEPS_FOR_MEMORY : PYSH_SLEEPS;
 }
 
@@ -37,7 +37,7 @@ void pysh_sleep_prepare(void) {
 
 /* The ticket is of now, and the next wake finds the bit. */
 static void take_ticket(_Atomic uint32_t *word, pysh_wait_t *wait) {
-    uint32_t kind = kind_of(wait), before = atomic_fetch_or(word, kind);
+    uint32_t kind = sleep_kind_of(wait), before = atomic_fetch_or(word, kind);
 
     wait->ticket = before | kind;
     if (wait->for_memory && !(before & kind))
@@ -64,7 +64,7 @@ void pysh_sleep(_Atomic uint32_t *word, pysh_wait_t *wait, int64_t ns) {
 void pysh_sleep_end(_Atomic uint32_t *word, pysh_wait_t *wait) {
     pthread_mutex_lock(&mutex);
     if (--n_sleepers[wait->for_memory] == 0)
-        atomic_fetch_and(word, ~kind_of(wait));
+        atomic_fetch_and(word, ~sleep_kind_of(wait));
     pthread_mutex_unlock(&mutex);
     wait->may_sleep = false;
 }

@@ -209,7 +209,7 @@ static void unlist_slow(pysh_wait_t *wait) {
 }
 
 /* A wait that is slow from now on, if it was not. */
-static int look(pysh_wait_t *wait, int64_t now) {
+static int wait_look(pysh_wait_t *wait, int64_t now) {
     int status;
 
     if (!wait->start_ns) {
@@ -224,7 +224,7 @@ static int look(pysh_wait_t *wait, int64_t now) {
 
 static int pause_slowly(pysh_wait_t *wait) {
     int64_t now = pysh_now_ns(), elapsed, idle;
-    int status = look(wait, now);
+    int status = wait_look(wait, now);
 
     if (status)
         return status;
@@ -264,7 +264,7 @@ static int count_poll(pysh_wait_t *wait) {
 int pysh_wait_look(pysh_wait_t *wait) {
     int status = count_poll(wait);
 
-    return status ? status : look(wait, pysh_now_ns());
+    return status ? status : wait_look(wait, pysh_now_ns());
 }
 
 int pysh_wait_pause(pysh_wait_t *wait) {

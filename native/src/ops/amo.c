@@ -19,8 +19,8 @@
 #include "ops/rma.h"
 #include "transport/transport.h"
 
-static int amo(int op, int type, char *dest, uint64_t value, uint64_t cond, int pe, char *peer, int heap,
-               uint64_t *fetched_p) {
+static int ops_amo(int op, int type, char *dest, uint64_t value, uint64_t cond, int pe, char *peer, int heap,
+                   uint64_t *fetched_p) {
     uint64_t old;
 
     if (!peer && pysh_is_far(heap, pe))
@@ -46,7 +46,7 @@ int pysh_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe
 
     if (!status)
         status = pysh_type_check_aligned(type, dest, what);
-    return status ? status : amo(op, type, dest, value, cond, pe, peer, heap, fetched_p);
+    return status ? status : ops_amo(op, type, dest, value, cond, pe, peer, heap, fetched_p);
 }
 
 int pysh_own_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int pe, const char *what,
@@ -56,7 +56,7 @@ int pysh_own_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, in
 
     if (!status)
         status = pysh_type_check_aligned(type, dest, what);
-    return status ? status : amo(op, type, dest, value, cond, pe, peer, heap, fetched_p);
+    return status ? status : ops_amo(op, type, dest, value, cond, pe, peer, heap, fetched_p);
 }
 
 int ishmemx_atomic(ishmemx_ctx_t ctx, int op, int type, void *dest, uint64_t value, uint64_t cond, int pe,

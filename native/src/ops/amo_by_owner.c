@@ -132,7 +132,7 @@ int pysh_amo_by_owner_poll(int pe, bool *done_p, uint64_t *fetched_p) {
                   : ISHMEMX_OK;
 }
 
-static void leave(int pe) {
+static void owner_leave(int pe) {
     pthread_mutex_lock(&asking.mutex);
     asking.state[pysh_near_place(pe)] = LEFT;
     pthread_mutex_unlock(&asking.mutex);
@@ -153,7 +153,7 @@ int pysh_amo_by_owner(int op, int type, int64_t offset, uint64_t value, uint64_t
         status = pysh_wait_pause(&wait);
     pysh_wait_end(&wait);
     if (!begun && !done)
-        leave(pe);
+        owner_leave(pe);
     if (!status && fetched_p)
         *fetched_p = old;
     return status;
@@ -161,7 +161,7 @@ int pysh_amo_by_owner(int op, int type, int64_t offset, uint64_t value, uint64_t
 
 /* ---- the owner ---- */
 
-static void answer(row_t *row, int status, enum pysh_wrong wrong, uint64_t old) {
+static void owner_answer(row_t *row, int status, enum pysh_wrong wrong, uint64_t old) {
     row->status = status;
     row->wrong = wrong;
     row->old = old;
@@ -169,18 +169,19 @@ static void answer(row_t *row, int status, enum pysh_wrong wrong, uint64_t old) 
 }
 
 /* True when it has been answered, or begun. What the row says is read once, and checked before it is done. */
-static bool begin(row_t *row, int asker) {
+static bool owner_begin(row_t *row, int asker) {
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
     int op = row->op, type = row->type, status;
     uint64_t offset = (uint64_t)row->offset;
     enum pysh_wrong wrong = pysh_amo_wrong(op, type, ISHMEMX_HEAP_DEVICE, offset);
 
     if (wrong) {
-        answer(row, ISHMEMX_ERR_ARGUMENT, wrong, 0);
+        owner_answer(row, ISHMEMX_ERR_ARGUMENT, wrong, 0);
         return true;
     }
     if (arena->cpu_visible) {
-        answer(row, ISHMEMX_OK, PYSH_RIGHT, pysh_amo_apply(op, type, arena->base + offset, row->value, row->cond));
+        owner_answer(row, ISHMEMX_OK, PYSH_RIGHT,
+                     pysh_amo_apply(op, type, arena->base + offset, row->value, row->cond));
         pysh_wake(pysh.pe);
         return true;
     }
@@ -188,22 +189,22 @@ static bool begin(row_t *row, int asker) {
                                    &serving.slot[pysh_near_place(asker)]);
     serving.begun[pysh_near_place(asker)] = !status;
     if (status && status != PYSH_ENGINE_FULL)
-        answer(row, status, PYSH_RIGHT, 0);
+        owner_answer(row, status, PYSH_RIGHT, 0);
     return status != PYSH_ENGINE_FULL;
 }
 
 /* True when it is further than before. */
-static bool serve(row_t *row, int asker) {
+static bool owner_serve(row_t *row, int asker) {
     uint64_t old = 0;
     bool done = false;
     int status;
 
     if (!serving.begun[pysh_near_place(asker)])
-        return begin(row, asker);
+        return owner_begin(row, asker);
     status = pysh.accel->amo_poll(serving.slot[pysh_near_place(asker)], &done, &old);
     if (status || done) {
         serving.begun[pysh_near_place(asker)] = false;
-        answer(row, status, PYSH_RIGHT, old);
+        owner_answer(row, status, PYSH_RIGHT, old);
     }
     return status || done;
 }
@@ -215,7 +216,7 @@ bool pysh_amo_serve_others(void) {
         row_t *row = row_of(pe, pysh.pe);
         /* acquire: pairs with the release of who asks */
         if (__atomic_load_n(&row->asked, __ATOMIC_ACQUIRE) != row->answered)
-            moved = serve(row, pe) || moved;
+            moved = owner_serve(row, pe) || moved;
     }
     return moved;
 }

@@ -26,7 +26,7 @@ typedef struct lock {
     int home;
 } lock_t;
 
-static int amo(int op, uint32_t *word, uint32_t value, uint32_t cond, int pe, uint32_t *old_p) {
+static int lock_amo(int op, uint32_t *word, uint32_t value, uint32_t cond, int pe, uint32_t *old_p) {
     uint64_t old = 0;
     int status = pysh_amo(op, ISHMEMX_TYPE_UINT32, word, value, cond, pe, "lock", &old);
 
@@ -35,11 +35,11 @@ static int amo(int op, uint32_t *word, uint32_t value, uint32_t cond, int pe, ui
 }
 
 static int own(int op, const lock_t *lock, uint32_t value, uint32_t *old_p) {
-    return amo(op, lock->place, value, 0, pysh.pe, old_p);
+    return lock_amo(op, lock->place, value, 0, pysh.pe, old_p);
 }
 
 /* Where the lock is, and this PE's place. */
-static int find(void *address, lock_t *lock, uint32_t *place_p) {
+static int lock_find(void *address, lock_t *lock, uint32_t *place_p) {
     int heap;
     int64_t offset;
     int status = pysh_heap_find(address, sizeof(int64_t), "lock", &heap, &offset);
@@ -70,25 +70,25 @@ static int await_place(const lock_t *lock, const char *what, uint32_t mask, bool
 
 /* From no place in the queue to `state`, unless another thread of this PE was first. */
 static int claim(const lock_t *lock, uint32_t state, uint32_t *before_p) {
-    return amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock->place, state, 0, pysh.pe, before_p);
+    return lock_amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock->place, state, 0, pysh.pe, before_p);
 }
 
 /* With its own place just claimed: to the end of the queue. */
 static int queue_up(const lock_t *lock) {
     uint32_t before, ignored;
-    int status = amo(ISHMEMX_ATOMIC_SWAP, lock->last, (uint32_t)pysh.pe + 1, 0, lock->home, &before);
+    int status = lock_amo(ISHMEMX_ATOMIC_SWAP, lock->last, (uint32_t)pysh.pe + 1, 0, lock->home, &before);
 
     if (status)
         return status;
     if (before)
-        return amo(ISHMEMX_ATOMIC_OR, lock->place, (uint32_t)pysh.pe + 1, 0, (int)before - 1, &ignored);
+        return lock_amo(ISHMEMX_ATOMIC_OR, lock->place, (uint32_t)pysh.pe + 1, 0, (int)before - 1, &ignored);
     return own(ISHMEMX_ATOMIC_AND, lock, ~WAITING, &ignored);
 }
 
 /* Its turn having come: it holds, unless *place_p is no longer its place; then that is read again. */
 static int hold(const lock_t *lock, uint32_t *place_p, bool *held) {
     uint32_t place = *place_p;
-    int status = amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock->place, place | HOLDING, place, pysh.pe, place_p);
+    int status = lock_amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock->place, place | HOLDING, place, pysh.pe, place_p);
 
     *held = !status && *place_p == place;
     return status;
@@ -101,7 +101,7 @@ int ishmemx_set_lock(void *address) {
     int status;
 
     PYSH_ENTER();
-    if ((status = find(address, &lock, &place)))
+    if ((status = lock_find(address, &lock, &place)))
         return status;
     while (!held) { /* again where another PE came behind, or another thread of this one was first */
         if (place & HOLDING)
@@ -124,7 +124,7 @@ int ishmemx_test_lock(void *address, int *acquired) {
 
     PYSH_ENTER();
     pysh_poll(PYSH_POLL_TEST);
-    if ((status = find(address, &lock, &place)))
+    if ((status = lock_find(address, &lock, &place)))
         return status;
     *acquired = 0;
     while (place & QUEUED && !(place & (HOLDING | WAITING)) && !held)
@@ -133,7 +133,7 @@ int ishmemx_test_lock(void *address, int *acquired) {
     *acquired = held;
     if (place || (status = claim(&lock, HOLDING, &before)) || before)
         return status;
-    if ((status = amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock.last, (uint32_t)pysh.pe + 1, 0, lock.home, &before)))
+    if ((status = lock_amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock.last, (uint32_t)pysh.pe + 1, 0, lock.home, &before)))
         return status;
     *acquired = !before;
     return before ? own(ISHMEMX_ATOMIC_SET, &lock, 0, &ignored) : ISHMEMX_OK;
@@ -145,14 +145,14 @@ int ishmemx_clear_lock(void *address) {
     int status;
 
     PYSH_ENTER();
-    if ((status = find(address, &lock, &place)))
+    if ((status = lock_find(address, &lock, &place)))
         return status;
     if (!(place & HOLDING))
         return pysh_fail(ISHMEMX_ERR_STATE, "PE %d does not hold the lock; only the PE that set it clears it", pysh.pe);
     if ((status = pysh_quiet()))
         return status;
     if (!(place & NEXT)) { /* nobody is known to come next: perhaps nobody does */
-        if ((status = amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock.last, 0, (uint32_t)pysh.pe + 1, lock.home, &last)))
+        if ((status = lock_amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock.last, 0, (uint32_t)pysh.pe + 1, lock.home, &last)))
             return status;
         if (last == (uint32_t)pysh.pe + 1)
             return own(ISHMEMX_ATOMIC_SET, &lock, 0, &ignored);
@@ -161,5 +161,5 @@ int ishmemx_clear_lock(void *address) {
     }
     if ((status = own(ISHMEMX_ATOMIC_SET, &lock, 0, &ignored)))
         return status;
-    return amo(ISHMEMX_ATOMIC_AND, lock.place, ~WAITING, 0, (int)(place & NEXT) - 1, &ignored);
+    return lock_amo(ISHMEMX_ATOMIC_AND, lock.place, ~WAITING, 0, (int)(place & NEXT) - 1, &ignored);
 }

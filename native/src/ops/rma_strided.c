@@ -55,7 +55,7 @@ static int strides_check(ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t 
     for (size_t i = 0; i < s->n_blocks; i++, dest += s->dest, source += s->source) \
     memcpy(dest, source, _nbytes)
 
-static void copy_blocks(char *dest, const char *source, const strides_t *s) {
+static void strided_copy_blocks(char *dest, const char *source, const strides_t *s) {
     switch (s->block) {
     case 1:
         COPY_BLOCKS(1);
@@ -130,7 +130,7 @@ int pysh_iput(void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t s
     if (is_far(dest, pe))
         return far_blocks(PYSH_AM_PUT, dest, (void *)(uintptr_t)source, s.dest, s.source, &s, pe);
     if (peer) {
-        copy_blocks(peer, source, &s);
+        strided_copy_blocks(peer, source, &s);
         pysh_wake(pe);
     }
     for (size_t i = 0; !peer && !status && i < n_blocks; i++)
@@ -167,7 +167,7 @@ int pysh_iget(void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t s
     if (is_far(source, pe))
         return far_blocks(PYSH_AM_GET, source, dest, s.source, s.dest, &s, pe);
     if (peer)
-        copy_blocks(dest, peer, &s);
+        strided_copy_blocks(dest, peer, &s);
     for (size_t i = 0; !peer && !status && i < n_blocks; i++)
         status =
             pysh_get((char *)dest + (ptrdiff_t)i * s.dest, (const char *)source + (ptrdiff_t)i * s.source, s.block, pe);

@@ -38,8 +38,8 @@ static int signal_send(uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) 
     return pysh_amo(op, ISHMEMX_TYPE_UINT64, sig_addr, signal, 0, pe, "sig_addr", NULL);
 }
 
-static int put_signal(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, uint64_t *sig_addr,
-                      uint64_t signal, int sig_op, int pe) {
+static int signal_put_signal(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, uint64_t *sig_addr,
+                             uint64_t signal, int sig_op, int pe) {
     int world = 0;
     int status = pysh_ctx_pe(ctx, pe, &world);
 
@@ -57,14 +57,14 @@ static int put_signal(ishmemx_ctx_t ctx, void *dest, const void *source, size_t 
 int ishmemx_put_signal(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, uint64_t *sig_addr,
                        uint64_t signal, int sig_op, int pe) {
     PYSH_ENTER();
-    return put_signal(ctx, dest, source, nbytes, sig_addr, signal, sig_op, pe);
+    return signal_put_signal(ctx, dest, source, nbytes, sig_addr, signal, sig_op, pe);
 }
 
 /* Completes the data before it signals, which non-blocking allows. */
 int ishmemx_put_signal_nbi(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, uint64_t *sig_addr,
                            uint64_t signal, int sig_op, int pe) {
     PYSH_ENTER();
-    return put_signal(ctx, dest, source, nbytes, sig_addr, signal, sig_op, pe);
+    return signal_put_signal(ctx, dest, source, nbytes, sig_addr, signal, sig_op, pe);
 }
 
 int ishmemx_signal_op(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) {

@@ -63,13 +63,13 @@ static uint64_t value_for(const many_t *many, size_t i) {
     return value;
 }
 
-static int load(const many_t *many, size_t i, uint64_t *seen_p) {
+static int set_load(const many_t *many, size_t i, uint64_t *seen_p) {
     return pysh_wait_load(many->heap, many->ivars + i * many->width, many->width, seen_p);
 }
 
 static int element_holds(const many_t *many, size_t i, bool *holds_p) {
     uint64_t seen = 0;
-    int status = load(many, i, &seen);
+    int status = set_load(many, i, &seen);
 
     *holds_p = !status && pysh_wait_holds(many->type, seen, many->cmp, value_for(many, i));
     return status;
@@ -78,7 +78,7 @@ static int element_holds(const many_t *many, size_t i, bool *holds_p) {
 enum { MOST_OTHERS = 99 }; /* that a report counts */
 
 /* Of the first element that does not hold, and how many others; nothing when all do by now. */
-static void describe(const void *of, char *text, size_t capacity) {
+static void set_describe(const void *of, char *text, size_t capacity) {
     const many_t *many = of;
     size_t length = 0, others = 0;
     uint64_t bits;
@@ -87,7 +87,7 @@ static void describe(const void *of, char *text, size_t capacity) {
     for (size_t i = many->first; i < many->nelems; i++) {
         pysh_number_t asked, seen;
 
-        if (!included(many, i) || load(many, i, &bits) ||
+        if (!included(many, i) || set_load(many, i, &bits) ||
             pysh_wait_holds(many->type, bits, many->cmp, value_for(many, i)))
             continue;
         if (length && ++others == MOST_OTHERS)
@@ -104,8 +104,8 @@ static void describe(const void *of, char *text, size_t capacity) {
 }
 
 /* *many is filled also when nelems is 0; then nothing else is looked at. */
-static int begin(int type, const void *ivars, size_t nelems, const int *status, int cmp, const void *values, int vector,
-                 const char *what, many_t *many) {
+static int set_begin(int type, const void *ivars, size_t nelems, const int *status, int cmp, const void *values,
+                     int vector, const char *what, many_t *many) {
     size_t width = pysh_type_width(type), nbytes;
     int checked;
 
@@ -195,10 +195,10 @@ int ishmemx_wait_until_all(int type, const void *ivars, size_t nelems, const int
     int outcome;
 
     PYSH_ENTER();
-    if ((outcome = begin(type, ivars, nelems, status, cmp, values, vector, "wait_until_all", &many)) || !nelems)
+    if ((outcome = set_begin(type, ivars, nelems, status, cmp, values, vector, "wait_until_all", &many)) || !nelems)
         return outcome;
     pysh_wait_begin(&wait, "wait_until_all");
-    wait.aim = (pysh_wait_aim_t){describe, &many};
+    wait.aim = (pysh_wait_aim_t){set_describe, &many};
     while (!(outcome = look_all(&many, &holds)) && !holds)
         if ((outcome = pysh_wait_pause(&wait)))
             break;
@@ -207,15 +207,15 @@ int ishmemx_wait_until_all(int type, const void *ivars, size_t nelems, const int
     return outcome;
 }
 
-static int wait_until(const many_t *many, const char *what, look_func_t *look, size_t *indices, size_t none,
-                      size_t *result_p) {
+static int set_wait_until(const many_t *many, const char *what, look_func_t *look, size_t *indices, size_t none,
+                          size_t *result_p) {
     size_t result = none;
     int outcome = ISHMEMX_OK;
     pysh_wait_t wait;
 
     if (!nothing_included(many)) {
         pysh_wait_begin(&wait, what);
-        wait.aim = (pysh_wait_aim_t){describe, many};
+        wait.aim = (pysh_wait_aim_t){set_describe, many};
         while (!(outcome = look(many, indices, &result)) && result == none)
             if ((outcome = pysh_wait_pause(&wait)))
                 break;
@@ -234,8 +234,8 @@ int ishmemx_wait_until_any(int type, const void *ivars, size_t nelems, const int
     int outcome;
 
     PYSH_ENTER();
-    outcome = begin(type, ivars, nelems, status, cmp, values, vector, what, &many);
-    return outcome ? outcome : wait_until(&many, what, look_any, NULL, NO_INDEX, index);
+    outcome = set_begin(type, ivars, nelems, status, cmp, values, vector, what, &many);
+    return outcome ? outcome : set_wait_until(&many, what, look_any, NULL, NO_INDEX, index);
 }
 
 int ishmemx_wait_until_some(int type, const void *ivars, size_t nelems, size_t *indices, const int *status, int cmp,
@@ -245,8 +245,8 @@ int ishmemx_wait_until_some(int type, const void *ivars, size_t nelems, size_t *
     int outcome;
 
     PYSH_ENTER();
-    outcome = begin(type, ivars, nelems, status, cmp, values, vector, what, &many);
-    return outcome ? outcome : wait_until(&many, what, look_some, indices, NO_COUNT, found);
+    outcome = set_begin(type, ivars, nelems, status, cmp, values, vector, what, &many);
+    return outcome ? outcome : set_wait_until(&many, what, look_some, indices, NO_COUNT, found);
 }
 
 int ishmemx_test_all(int type, const void *ivars, size_t nelems, const int *status, int cmp, const void *values,
@@ -256,7 +256,7 @@ int ishmemx_test_all(int type, const void *ivars, size_t nelems, const int *stat
     int outcome;
 
     PYSH_ENTER();
-    outcome = begin(type, ivars, nelems, status, cmp, values, vector, "test_all", &many);
+    outcome = set_begin(type, ivars, nelems, status, cmp, values, vector, "test_all", &many);
     if (!outcome && nelems)
         outcome = look_all(&many, &all);
     acquire();
@@ -273,7 +273,7 @@ int ishmemx_test_any(int type, const void *ivars, size_t nelems, const int *stat
     int outcome;
 
     PYSH_ENTER();
-    outcome = begin(type, ivars, nelems, status, cmp, values, vector, "test_any", &many);
+    outcome = set_begin(type, ivars, nelems, status, cmp, values, vector, "test_any", &many);
     if (!outcome && nelems)
         outcome = look_any(&many, NULL, &found);
     acquire();
@@ -290,7 +290,7 @@ int ishmemx_test_some(int type, const void *ivars, size_t nelems, size_t *indice
     int outcome;
 
     PYSH_ENTER();
-    outcome = begin(type, ivars, nelems, status, cmp, values, vector, "test_some", &many);
+    outcome = set_begin(type, ivars, nelems, status, cmp, values, vector, "test_some", &many);
     if (!outcome && nelems)
         outcome = look_some(&many, indices, &n);
     acquire();

@@ -86,7 +86,7 @@ typedef struct word { /* that is waited for */
     uint64_t value;
 } word_t;
 
-static void describe(const void *of, char *text, size_t capacity) {
+static void wait_until_describe(const void *of, char *text, size_t capacity) {
     const word_t *word = of;
     pysh_number_t asked = pysh_wait_number(word->type, word->value), seen;
     uint64_t bits;
@@ -99,7 +99,8 @@ static void describe(const void *of, char *text, size_t capacity) {
     }
 }
 
-static int wait_until(const char *what, int type, const void *ivar, int cmp, uint64_t value, uint64_t *seen) {
+static int wait_until_wait_until(const char *what, int type, const void *ivar, int cmp, uint64_t value,
+                                 uint64_t *seen) {
     pysh_wait_t wait;
     word_t word;
     uint64_t bits = 0;
@@ -119,7 +120,7 @@ static int wait_until(const char *what, int type, const void *ivar, int cmp, uin
         return status;
     pysh_wait_begin(&wait, what);
     word = (word_t){type, heap, cmp, ivar, value};
-    wait.aim = (pysh_wait_aim_t){describe, &word};
+    wait.aim = (pysh_wait_aim_t){wait_until_describe, &word};
     while (!(status = pysh_wait_load(heap, ivar, nbytes, &bits)) && !pysh_wait_holds(type, bits, cmp, value))
         if ((status = pysh_wait_pause(&wait)))
             break;
@@ -131,11 +132,11 @@ static int wait_until(const char *what, int type, const void *ivar, int cmp, uin
 }
 
 int ishmemx_wait_until(int type, const void *ivar, int cmp, uint64_t value, uint64_t *seen) {
-    return wait_until("wait_until", type, ivar, cmp, value, seen);
+    return wait_until_wait_until("wait_until", type, ivar, cmp, value, seen);
 }
 
 int ishmemx_signal_wait_until(const uint64_t *sig_addr, int cmp, uint64_t value, uint64_t *seen) {
-    return wait_until("signal_wait_until", ISHMEMX_TYPE_UINT64, sig_addr, cmp, value, seen);
+    return wait_until_wait_until("signal_wait_until", ISHMEMX_TYPE_UINT64, sig_addr, cmp, value, seen);
 }
 
 int pysh_test_slowly(int type, const void *ivar, int cmp, uint64_t value, int *result) {

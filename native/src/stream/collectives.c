@@ -62,7 +62,7 @@ static void offer_few(call_t *call, const void *dest, const void *source, size_t
         call->launch.first = at_next(team, call->launch.first + (me + 1 < n ? me : n - 2) * call->launch.slot_nbytes);
 }
 
-static int begin(call_t *call, void *stream) {
+static int collective_begin(call_t *call, void *stream) {
     int status;
 
     PYSH_ENTER();
@@ -87,7 +87,7 @@ static int wait_if_own(const call_t *call, int status) {
 }
 
 /* Kernels of grids that meet choose among the ways to each member by themselves. */
-static int end(call_t *call, int64_t key, size_t nbytes) {
+static int stream_end(call_t *call, int64_t key, size_t nbytes) {
     bool far = call->far && !pysh_kernel_meets((int)(key & ((1 << ISHMEMX_KEY_OP_SHIFT) - 1)));
     int status = pysh_kernel_launch(&call->launch, key | (far ? ISHMEMX_KEY_FAR : 0), nbytes, call->stream);
 
@@ -153,13 +153,13 @@ static int add_sides(call_t *call, void *dest, size_t dest_nelems, const void *s
 
 static int without_data(int kind, ishmemx_team_t team, const char *routine, void *stream) {
     call_t call = {.team = team, .routine = routine};
-    int status = begin(&call, stream);
+    int status = collective_begin(&call, stream);
 
     if (!status && team && !call.far) { /* the own flag at the next PE; one block, of a thread a PE */
         pysh_words_int(&call.launch, at_next(team, call.launch.words[4] + 8 * team->my_pe));
         call.launch.early = true;
     }
-    return status ? status : end(&call, kind, 0);
+    return status ? status : stream_end(&call, kind, 0);
 }
 
 int ishmemx_sync_on_stream(ishmemx_team_t team, void *stream) {
@@ -196,12 +196,12 @@ static int of_bytes(int kind, call_t *call, void *dest, size_t dest_nbytes, cons
     if (root >= 0)
         pysh_words_int(&call->launch, root);
     offer_few(call, dest, source, nbytes, 1);
-    return end(call, pysh_kernel_key(kind, 0, ISHMEMX_TYPE_UINT8), nbytes);
+    return stream_end(call, pysh_kernel_key(kind, 0, ISHMEMX_TYPE_UINT8), nbytes);
 }
 
 /* `nbytes` of each member, or for each: all of them are no more than memory holds. */
 static int begin_bytes(call_t *call, size_t nbytes, size_t *all_p, void *stream) {
-    int status = call->team ? begin(call, stream) : pysh_team_check(call->team);
+    int status = call->team ? collective_begin(call, stream) : pysh_team_check(call->team);
 
     return status ? status : pysh_check_extent(1, 0, nbytes, (size_t)call->team->n_pes, all_p);
 }
@@ -278,7 +278,7 @@ int ishmemx_alltoalls_on_stream(ishmemx_team_t team, void *dest, const void *sou
     pysh_words_int(&call.launch, dst);
     pysh_words_int(&call.launch, sst);
     pysh_words_int(&call.launch, (int64_t)nelems);
-    return end(&call, pysh_kernel_key(ISHMEMX_KERNEL_ALLTOALLS, 0, type_of_width(width)), nelems * width);
+    return stream_end(&call, pysh_kernel_key(ISHMEMX_KERNEL_ALLTOALLS, 0, type_of_width(width)), nelems * width);
 }
 
 /* A collective of typed elements: `blocks` of `nelems` at the source, one at dest. */
@@ -289,7 +289,7 @@ static int of_elements(ishmemx_team_t team, const char *routine, int kind, int o
     int status = pysh_reduce_check(kind == ISHMEMX_KERNEL_SCAN ? ISHMEMX_REDUCE_SUM : op, type);
 
     if (!status)
-        status = team ? begin(&call, stream) : pysh_team_check(team);
+        status = team ? collective_begin(&call, stream) : pysh_team_check(team);
     if (!status && type == ISHMEMX_TYPE_LONGDOUBLE)
         status = pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "GPUs have no long double: use arrays on the host heap");
     if (!status)
@@ -306,7 +306,7 @@ static int of_elements(ishmemx_team_t team, const char *routine, int kind, int o
     pysh_words_int(&call.launch, (int64_t)nelems);
     if (kind != ISHMEMX_KERNEL_SCAN)
         offer_few(&call, dest, source, nelems * width, width);
-    return end(&call, pysh_kernel_key(kind, op, type), nelems * width);
+    return stream_end(&call, pysh_kernel_key(kind, op, type), nelems * width);
 }
 
 int ishmemx_reduce_on_stream(ishmemx_team_t team, int op, int type, void *dest, const void *source, size_t nreduce,

@@ -24,7 +24,7 @@ static char *at_member(ishmemx_team_t team, int k, char *address) {
     return arena->peer[team->pes[k]] + (address - arena->base);
 }
 
-static int copy(void *dest, const void *source, size_t nbytes, void *stream) {
+static int stream_copy(void *dest, const void *source, size_t nbytes, void *stream) {
     return nbytes && dest != source ? pysh.accel->streams->copy(dest, source, nbytes, stream) : ISHMEMX_OK;
 }
 
@@ -36,9 +36,9 @@ static int begin_own(void *dest, const void *source, size_t nbytes, void *stream
     if (!nbytes || dest == source)
         return ISHMEMX_OK;
     if (!pysh.accel->streams->fork)
-        return copy(dest, source, nbytes, stream);
+        return stream_copy(dest, source, nbytes, stream);
     status = pysh.accel->streams->fork(stream, beside_p);
-    return status ? status : copy(dest, source, nbytes, *beside_p);
+    return status ? status : stream_copy(dest, source, nbytes, *beside_p);
 }
 
 /* Also behind a failure: a stream that is captured must not end with one beside. */
@@ -67,7 +67,8 @@ static int from_root(ishmemx_team_t team, char *dest, const char *source, size_t
 
     for (int k = 1; !status && k < n; k++) {
         slice_t slice = slice_of(nbytes, n - 1, k);
-        status = copy(at_member(team, (team->my_pe + k) % n, dest) + slice.at, source + slice.at, slice.nbytes, stream);
+        status = stream_copy(at_member(team, (team->my_pe + k) % n, dest) + slice.at, source + slice.at, slice.nbytes,
+                             stream);
     }
     return end_own(status, stream, beside);
 }
@@ -79,7 +80,7 @@ static int pass_on(ishmemx_team_t team, char *dest, size_t nbytes, int root, voi
     for (int k = 1; !status && k < n; k++) {
         int member = (team->my_pe + k) % n;
         if (member != root)
-            status = copy(at_member(team, member, dest) + slice.at, dest + slice.at, slice.nbytes, stream);
+            status = stream_copy(at_member(team, member, dest) + slice.at, dest + slice.at, slice.nbytes, stream);
     }
     return status;
 }
@@ -109,7 +110,7 @@ int pysh_engine_blocks(ishmemx_team_t team, void *dest, const void *source, size
         status = begin_own(place, begin + (size_t)me * step, nbytes, stream, &beside);
     for (int k = 1; !status && k < n; k++) { /* nobody is everybody's first */
         int member = (me + k) % n;
-        status = copy(at_member(team, member, place), begin + (size_t)member * step, nbytes, stream);
+        status = stream_copy(at_member(team, member, place), begin + (size_t)member * step, nbytes, stream);
     }
     status = end_own(status, stream, beside);
     return status ? status : ishmemx_sync_on_stream(team, stream);

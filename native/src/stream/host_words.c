@@ -14,7 +14,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for the page, which
 static uint64_t *words;
 static uint64_t *on_device;
 
-static int make(void) {
+static int words_make(void) {
     void *host = NULL, *device = NULL;
     int status = ISHMEMX_OK;
 
@@ -40,7 +40,7 @@ int ishmemx_host_word_wait_on_stream(int word, uint64_t value, void *stream) {
     if (captured)
         return pysh_fail(ISHMEMX_ERR_STATE,
                          "what the host does once cannot be waited for by a stream that is captured");
-    if ((status = make()))
+    if ((status = words_make()))
         return status;
     return pysh.accel->streams->wait(&on_device[word], ISHMEMX_CMP_GE, value, sizeof *words, stream);
 }

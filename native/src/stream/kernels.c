@@ -22,7 +22,7 @@ int64_t pysh_kernel_key(int kind, int op, int type) {
     return kind | (int64_t)op << ISHMEMX_KEY_OP_SHIFT | (int64_t)type << ISHMEMX_KEY_TYPE_SHIFT;
 }
 
-static int kind_of(int64_t key) {
+static int kernel_kind_of(int64_t key) {
     return (int)(key & ((1 << ISHMEMX_KEY_OP_SHIFT) - 1));
 }
 
@@ -30,7 +30,7 @@ static uint32_t home_of(int64_t key) {
     return (uint32_t)(((uint64_t)key * 0x9E3779B97F4A7C15ULL) >> 52) & (TABLE_SIZE - 1);
 }
 
-static pysh_kernel_t *find(int64_t key) {
+static pysh_kernel_t *kernel_find(int64_t key) {
     uint32_t at = home_of(key);
     pysh_kernel_t *kernel;
 
@@ -47,14 +47,14 @@ int64_t ishmemx_kernel_missing(void) {
 }
 
 int ishmemx_kernel_loaded(int64_t key) {
-    return find(key) != NULL;
+    return kernel_find(key) != NULL;
 }
 
 int ishmemx_kernel_waits(char *text, size_t capacity) {
     return pysh_board_own(text, capacity);
 }
 
-static int load(pysh_kernel_t *kernel, const void *image, const char *name, size_t stack) {
+static int kernel_load(pysh_kernel_t *kernel, const void *image, const char *name, size_t stack) {
     int64_t state[ISHMEMX_STATE_WORDS];
     int status = ishmemx_device_state(state);
 
@@ -69,13 +69,13 @@ static int add(int64_t key, const void *image, const char *name, size_t stack) {
     pysh_kernel_t *kernel;
     int status;
 
-    if (find(key))
+    if (kernel_find(key))
         return ISHMEMX_OK;
     if (!(kernel = calloc(1, sizeof *kernel)))
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a kernel");
     kernel->key = key;
-    kernel->cooperative = (key & ISHMEMX_KEY_WIDE) != 0 && pysh_kernel_meets(kind_of(key));
-    if ((status = load(kernel, image, name, stack))) {
+    kernel->cooperative = (key & ISHMEMX_KEY_WIDE) != 0 && pysh_kernel_meets(kernel_kind_of(key));
+    if ((status = kernel_load(kernel, image, name, stack))) {
         free(kernel);
         return status;
     }
@@ -97,7 +97,7 @@ int ishmemx_kernel_load(int64_t key, const void *image, const char *name, size_t
     return status;
 }
 
-static int refill(int64_t *state) {
+static int kernel_refill(int64_t *state) {
     int status = ISHMEMX_OK;
 
     for (int i = 0; !status && pysh.accel && i < TABLE_SIZE; i++) {
@@ -114,13 +114,13 @@ int ishmemx_kernels_refill(void) {
     int64_t state[ISHMEMX_STATE_WORDS];
     int status = ishmemx_device_state(state);
 
-    return status ? status : refill(state);
+    return status ? status : kernel_refill(state);
 }
 
 void pysh_kernels_forget(void) {
     int64_t nothing[ISHMEMX_STATE_WORDS] = {0};
 
-    refill(nothing);
+    kernel_refill(nothing);
 }
 
 /* ---- launching ---- */
@@ -139,9 +139,9 @@ void pysh_words_array(pysh_launch_t *launch, const void *address, size_t nelems,
 }
 
 int pysh_kernel_launch(pysh_launch_t *launch, int64_t key, size_t nbytes, void *stream) {
-    int64_t wanted = key | pysh_launch_shape(launch, kind_of(key), (key & ISHMEMX_KEY_FAR) != 0, nbytes);
+    int64_t wanted = key | pysh_launch_shape(launch, kernel_kind_of(key), (key & ISHMEMX_KEY_FAR) != 0, nbytes);
 
-    if (!(launch->kernel = find(wanted))) {
+    if (!(launch->kernel = kernel_find(wanted))) {
         missing = wanted;
         return pysh_fail(ISHMEMX_ERR_UNPREPARED, "kernel %#llx for streams is not loaded", (unsigned long long)wanted);
     }

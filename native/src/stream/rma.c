@@ -16,7 +16,7 @@
 #include "stream/stream.h"
 
 /* First of all: the stream, and the world PE of PE `pe` of a context. */
-static int begin(ishmemx_ctx_t ctx, int pe, void *stream, int *world_p) {
+static int rma_begin(ishmemx_ctx_t ctx, int pe, void *stream, int *world_p) {
     int status;
 
     PYSH_ENTER();
@@ -26,7 +26,7 @@ static int begin(ishmemx_ctx_t ctx, int pe, void *stream, int *world_p) {
 
 int ishmemx_put_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe, void *stream) {
     char *peer = NULL;
-    int world = 0, status = begin(ctx, pe, stream, &world);
+    int world = 0, status = rma_begin(ctx, pe, stream, &world);
 
     if (status || !nbytes)
         return status;
@@ -39,7 +39,7 @@ int ishmemx_put_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, siz
 
 int ishmemx_get_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe, void *stream) {
     char *peer = NULL;
-    int world = 0, status = begin(ctx, pe, stream, &world);
+    int world = 0, status = rma_begin(ctx, pe, stream, &world);
 
     if (status || !nbytes)
         return status;
@@ -52,7 +52,7 @@ int ishmemx_get_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, siz
 
 int ishmemx_p_on_stream(ishmemx_ctx_t ctx, void *dest, const void *value, size_t nbytes, int pe, void *stream) {
     char *peer = NULL;
-    int world = 0, status = begin(ctx, pe, stream, &world);
+    int world = 0, status = rma_begin(ctx, pe, stream, &world);
 
     if (!status)
         status = pysh_stream_reach(dest, nbytes, world, "dest", &peer);
@@ -101,7 +101,7 @@ int ishmemx_iput_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, pt
     pysh_blocks_t blocks;
     spans_t spans;
     char *peer = NULL;
-    int world = 0, status = begin(ctx, pe, stream, &world);
+    int world = 0, status = rma_begin(ctx, pe, stream, &world);
 
     if (!status)
         status = blocks_of(dest, source, dest_stride, source_stride, block, n_blocks, width, &blocks, &spans);
@@ -122,7 +122,7 @@ int ishmemx_iget_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, pt
     pysh_blocks_t blocks;
     spans_t spans;
     char *peer = NULL;
-    int world = 0, status = begin(ctx, pe, stream, &world);
+    int world = 0, status = rma_begin(ctx, pe, stream, &world);
 
     if (!status)
         status = blocks_of(dest, source, dest_stride, source_stride, block, n_blocks, width, &blocks, &spans);
@@ -150,8 +150,8 @@ static int check_link(int op, int world) {
                      world);
 }
 
-static int amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int world, const char *what, void *fetched,
-               void *stream) {
+static int stream_amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int world, const char *what,
+                      void *fetched, void *stream) {
     size_t nbytes = pysh_type_nbytes(type);
     char *peer = NULL;
     int status = pysh_amo_check(op, type);
@@ -177,11 +177,11 @@ static int amo(int op, int type, void *dest, uint64_t value, uint64_t cond, int 
 
 int ishmemx_atomic_on_stream(ishmemx_ctx_t ctx, int op, int type, void *dest, uint64_t value, uint64_t cond, int pe,
                              void *fetched, void *stream) {
-    int world = 0, status = begin(ctx, pe, stream, &world);
+    int world = 0, status = rma_begin(ctx, pe, stream, &world);
 
     if (!status && op == ISHMEMX_ATOMIC_FETCH && !fetched)
         status = pysh_fail(ISHMEMX_ERR_ARGUMENT, "a fetch on a stream needs an array for the value");
-    return status ? status : amo(op, type, dest, value, cond, world, "dest", fetched, stream);
+    return status ? status : stream_amo(op, type, dest, value, cond, world, "dest", fetched, stream);
 }
 
 /* ---- signals ---- */
@@ -198,13 +198,13 @@ static int signal_send(uint64_t *sig_addr, uint64_t signal, int sig_op, int worl
 
     if (status)
         return status;
-    return amo(sig_op == ISHMEMX_SIGNAL_SET ? ISHMEMX_ATOMIC_SET : ISHMEMX_ATOMIC_ADD, ISHMEMX_TYPE_UINT64, sig_addr,
-               signal, 0, world, "sig_addr", NULL, stream);
+    return stream_amo(sig_op == ISHMEMX_SIGNAL_SET ? ISHMEMX_ATOMIC_SET : ISHMEMX_ATOMIC_ADD, ISHMEMX_TYPE_UINT64,
+                      sig_addr, signal, 0, world, "sig_addr", NULL, stream);
 }
 
 int ishmemx_signal_op_by_driver(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
                                 void *stream) {
-    int world = 0, status = begin(ctx, pe, stream, &world);
+    int world = 0, status = rma_begin(ctx, pe, stream, &world);
 
     return status ? status : signal_send(sig_addr, signal, sig_op, world, stream);
 }
@@ -212,7 +212,7 @@ int ishmemx_signal_op_by_driver(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t 
 int ishmemx_signal_op_on_stream(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
                                 void *stream) {
     char *word = NULL;
-    int world = 0, way, status = begin(ctx, pe, stream, &world);
+    int world = 0, way, status = rma_begin(ctx, pe, stream, &world);
 
     if (status)
         return status;
@@ -242,7 +242,7 @@ static int far_put_signal(void *dest, const void *source, size_t nbytes, uint64_
 int ishmemx_put_signal_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, uint64_t *sig_addr,
                                  uint64_t signal, int sig_op, int pe, void *stream) {
     char *word = NULL, *peer = NULL;
-    int world = 0, status = begin(ctx, pe, stream, &world);
+    int world = 0, status = rma_begin(ctx, pe, stream, &world);
 
     if (!status) /* before the data goes */
         status = pysh_stream_reach(sig_addr, sizeof *sig_addr, world, "sig_addr", &word);

@@ -141,7 +141,7 @@ int ishmemx_stream_create(void **stream) {
 }
 
 /* Polls, so that the death of a PE, an interrupt and the timeout end the wait. */
-static int finish(void *stream, const char *what) {
+static int stream_finish(void *stream, const char *what) {
     pysh_wait_t wait;
     bool finished = false;
     int status = pysh.accel->streams->finished(stream, &finished);
@@ -156,7 +156,7 @@ static int finish(void *stream, const char *what) {
 }
 
 int pysh_stream_wait(void *stream, const char *what) {
-    int status = finish(stream, what);
+    int status = stream_finish(stream, what);
 
     return status ? status : pysh_enter(); /* what its kernels recorded */
 }
@@ -197,7 +197,7 @@ int ishmemx_stream_destroy(void *stream) {
     int status;
 
     PYSH_ENTER();
-    if ((status = pysh_stream_check(stream)) || (status = finish(stream, "stream.destroy")))
+    if ((status = pysh_stream_check(stream)) || (status = stream_finish(stream, "stream.destroy")))
         return status;
     forget(stream);
     return pysh.accel->streams->destroy(stream);
@@ -272,7 +272,7 @@ static void end_waits(void *stream) {
 static _Atomic bool drained;
 static int drain_status;
 
-static void *drain(void *unused) {
+static void *stream_drain(void *unused) {
     (void)unused;
     drain_status = pysh.accel->streams->drain();
     atomic_store(&drained, true); /* with release, for the status */
@@ -283,7 +283,7 @@ static int start_drain(pthread_t *thread) {
     int error;
 
     atomic_store(&drained, false);
-    error = pysh_thread_start(thread, "pysh-drain", drain, NULL);
+    error = pysh_thread_start(thread, "pysh-drain", stream_drain, NULL);
     return error ? pysh_fail(ISHMEMX_ERR_SYSTEM, "no thread that waits for the GPU: %s", strerror(error)) : ISHMEMX_OK;
 }
 
@@ -327,7 +327,7 @@ int pysh_streams_settle(void) {
         }
         if (pysh.accel->streams->check(stream)) /* destroyed: nobody can know of its work */
             continue;
-        if ((status = finish(stream, "finalize: work queued on a stream"))) {
+        if ((status = stream_finish(stream, "finalize: work queued on a stream"))) {
             streams.unsettled = streams.unsettled ? streams.unsettled : status;
             end_waits(stream);
         }

@@ -10,7 +10,7 @@
 #include "node/enter.h"
 #include "stream/stream.h"
 
-static int begin(int type, const void *ivars, size_t nelems, int cmp, void *stream) {
+static int wait_begin(int type, const void *ivars, size_t nelems, int cmp, void *stream) {
     size_t nbytes = 0;
     char *own;
     int status;
@@ -92,7 +92,7 @@ static int wait_for_word(const void *ivar, int cmp, uint64_t value, size_t nbyte
 static int wait_on_stream(int type, const void *ivar, int cmp, uint64_t value, bool driver, void *stream) {
     pysh_launch_t launch = {.early = true};
     size_t nbytes = pysh_type_nbytes(type);
-    int status = begin(type, ivar, 1, cmp, stream);
+    int status = wait_begin(type, ivar, 1, cmp, stream);
 
     if (status)
         return status;
@@ -115,7 +115,7 @@ int ishmemx_wait_by_driver(int type, const void *ivar, int cmp, uint64_t value, 
 int ishmemx_wait_set_on_stream(int kind, int type, const void *ivars, size_t nelems, int cmp, uint64_t value,
                                void *indices, void *found, void *stream) {
     pysh_launch_t launch = {.n_words = 0};
-    int status = begin(type, ivars, nelems, cmp, stream);
+    int status = wait_begin(type, ivars, nelems, cmp, stream);
 
     if (!status && kind != ISHMEMX_KERNEL_WAIT_ALL)
         status = pysh_stream_local(found, "found");

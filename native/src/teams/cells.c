@@ -92,7 +92,7 @@ static __attribute__((noinline)) int wait_for(ishmemx_team_t team, const char *w
 }
 
 /* Until the member's cell is there; MISMATCH then, in *differs_p, when it is of another call. */
-static int take(ishmemx_team_t team, const pysh_celled_t *call, int member, uint64_t number, int *differs_p) {
+static int cell_take(ishmemx_team_t team, const pysh_celled_t *call, int member, uint64_t number, int *differs_p) {
     const cell_t *cell = cell_of(team, member, number);
     int status = ISHMEMX_OK, looks = pysh.spin < FIRST_LOOKS ? (int)pysh.spin : FIRST_LOOKS;
 
@@ -110,14 +110,14 @@ static int take(ishmemx_team_t team, const pysh_celled_t *call, int member, uint
 }
 
 /* All members are in the call. */
-static int meet(ishmemx_team_t team, const pysh_celled_t *call, uint64_t number, bool has_data) {
+static int cell_meet(ishmemx_team_t team, const pysh_celled_t *call, uint64_t number, bool has_data) {
     int given, differs = ISHMEMX_OK, status = ISHMEMX_OK;
 
     given = give(team, call, number, has_data);
     team->resume.told = true;
     for (int i = 0; !status && i < team->n_pes; i++)
         if (i != team->my_pe)
-            status = take(team, call, i, number, &differs);
+            status = cell_take(team, call, i, number, &differs);
     if (status)
         return status;
     team->celled = number;
@@ -129,7 +129,7 @@ int pysh_cells_share(ishmemx_team_t team, const pysh_celled_t *call, pysh_place_
     uint64_t number = team->celled + 1;
 
     *place_p = (pysh_place_t){ISHMEMX_HEAP_HOST, offset_of(team, number) + PYSH_CELL_HEAD};
-    return meet(team, call, number, true);
+    return cell_meet(team, call, number, true);
 }
 
 int pysh_cells_spread(ishmemx_team_t team, const pysh_celled_t *call, int root, pysh_place_t *place_p) {
@@ -138,7 +138,7 @@ int pysh_cells_spread(ishmemx_team_t team, const pysh_celled_t *call, int root, 
 
     *place_p = (pysh_place_t){ISHMEMX_HEAP_HOST, offset_of(team, number) + PYSH_CELL_HEAD};
     if (number - team->cells_met >= PYSH_CELLS)
-        return meet(team, call, number, team->my_pe == root);
+        return cell_meet(team, call, number, team->my_pe == root);
     if (team->my_pe == root) {
         if ((status = pysh_team_check_left(team, call->what)))
             return status;
@@ -146,7 +146,7 @@ int pysh_cells_spread(ishmemx_team_t team, const pysh_celled_t *call, int root, 
         team->celled = number;
         return status;
     }
-    if ((status = take(team, call, root, number, &differs))) {
+    if ((status = cell_take(team, call, root, number, &differs))) {
         team->resume.told |= is_there(cell_of(team, root, number), number); /* the root does not wait for this PE */
         return status;
     }

@@ -43,7 +43,7 @@ static void bury(ishmemx_ctx_t ctx) {
     newest_dead = ctx;
 }
 
-static ishmemx_ctx_t take(void) {
+static ishmemx_ctx_t ctx_take(void) {
     ishmemx_ctx_t ctx = oldest_dead;
 
     if (n_dead < KEPT_HANDLES)
@@ -54,7 +54,7 @@ static ishmemx_ctx_t take(void) {
 }
 
 /* Buries the contexts that belong to `team` (NULL: to any) and are `ctx` (NULL: whichever). */
-static void drop(ishmemx_team_t team, ishmemx_ctx_t ctx) {
+static void ctx_drop(ishmemx_team_t team, ishmemx_ctx_t ctx) {
     pthread_mutex_lock(&mutex);
     for (ishmemx_ctx_t *at = &live, one; (one = *at);) {
         if ((team && one->team != team) || (ctx && one != ctx)) {
@@ -68,7 +68,7 @@ static void drop(ishmemx_team_t team, ishmemx_ctx_t ctx) {
 }
 
 void pysh_ctx_drop_team(ishmemx_team_t team) {
-    drop(team, NULL);
+    ctx_drop(team, NULL);
 }
 
 int ishmemx_ctx_create(ishmemx_team_t team, long options, ishmemx_ctx_t *ctx_p) {
@@ -89,7 +89,7 @@ int ishmemx_ctx_create(ishmemx_team_t team, long options, ishmemx_ctx_t *ctx_p) 
         pthread_mutex_unlock(&mutex);
         return pysh_fail(ISHMEMX_ERR_STATE, "the team was destroyed");
     }
-    if ((ctx = take())) {
+    if ((ctx = ctx_take())) {
         *ctx = (struct ishmemx_ctx){.team = team,
                                     .guarded = options & ISHMEMX_CTX_PRIVATE,
                                     .options = options,
@@ -113,13 +113,13 @@ int ishmemx_ctx_destroy(ishmemx_ctx_t ctx) {
     if ((status = pysh_ctx_guard(ctx)))
         return status;
     status = pysh_quiet();
-    drop(NULL, ctx);
+    ctx_drop(NULL, ctx);
     return status;
 }
 
 int ishmemx_ctx_drop(ishmemx_ctx_t ctx) {
     if (pysh.ready && ctx && ctx != &ishmemx_ctx_default && !ctx->dead)
-        drop(NULL, ctx);
+        ctx_drop(NULL, ctx);
     return ISHMEMX_OK;
 }
 

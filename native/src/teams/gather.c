@@ -56,7 +56,7 @@ static int gather_node(const gathering_t *g, pysh_place_t stage) {
     return status;
 }
 
-static int exchange(const gathering_t *g) {
+static int gather_exchange(const gathering_t *g) {
     const pysh_team_nodes_t *nodes = g->nodes;
     size_t have = (size_t)pysh_node_size(nodes, nodes->mine) * g->nbytes;
     int status = ISHMEMX_OK;
@@ -86,7 +86,7 @@ static int gather(const gathering_t *g, pysh_place_t stage) {
     }
     status = gather_node(g, stage);
     if (!status)
-        status = exchange(g);
+        status = gather_exchange(g);
     for (int i = 1; !status && i < pysh_node_size(nodes, nodes->mine); i++)
         pysh_tell(&g->steps, pysh_node_member(nodes, nodes->mine, i));
     return status;

@@ -94,7 +94,7 @@ void pysh_passed_all(ishmemx_team_t team) {
 
 /* ---- the beginning and the end of a call ---- */
 
-static int begin(pysh_resume_t *r, const char *what, uint64_t about) {
+static int resume_begin(pysh_resume_t *r, const char *what, uint64_t about) {
     r->what = what;
     r->about = about;
     r->at = 0;
@@ -107,7 +107,7 @@ static int begin(pysh_resume_t *r, const char *what, uint64_t about) {
                              : "make it again, with the same arguments, before other collectives of the team");
 }
 
-static void end(ishmemx_team_t team, int status) {
+static void resume_end(ishmemx_team_t team, int status) {
     pysh_resume_t *r = &team->resume;
 
     if (!r->what)
@@ -129,7 +129,7 @@ static int may_begin(ishmemx_team_t team, const char *what, uint64_t about) {
         return pysh_fail(ISHMEMX_ERR_STATE,
                          "%s: PE %d has begun to destroy the team, and told the other members; call destroy again",
                          what, pysh.pe);
-    return begin(&team->resume, what, about);
+    return resume_begin(&team->resume, what, about);
 }
 
 static _Thread_local ishmemx_team_t claimed; /* by this thread last; team->claimed_before is the one before */
@@ -168,6 +168,6 @@ int pysh_team_claim(ishmemx_team_t team, const char *what, uint64_t about) {
 }
 
 void pysh_team_unclaim(ishmemx_team_t team, int status) {
-    end(team, status);
+    resume_end(team, status);
     give_up(team);
 }

@@ -20,14 +20,14 @@
 
 /* ---- places: one name for the same bytes of every PE ---- */
 
-static char *mapped(pysh_place_t place, int pe) {
+static char *stage_mapped(pysh_place_t place, int pe) {
     char *peer = pysh.arena[place.heap].peer[pe];
 
     return peer ? peer + place.offset : NULL;
 }
 
 int pysh_place_read(pysh_place_t place, size_t nbytes, int pe, void *buffer, const void **data_p) {
-    const char *peer = mapped(place, pe);
+    const char *peer = stage_mapped(place, pe);
 
     *data_p = buffer;
     if (pysh_is_far(place.heap, pe))
@@ -41,7 +41,7 @@ int pysh_place_read(pysh_place_t place, size_t nbytes, int pe, void *buffer, con
 }
 
 int pysh_place_write(pysh_place_t place, const void *data, size_t nbytes, int pe) {
-    char *peer = mapped(place, pe);
+    char *peer = stage_mapped(place, pe);
 
     if (pysh_is_far(place.heap, pe))
         return pysh_am_put(place.heap, place.offset, data, nbytes, pe);
@@ -76,7 +76,7 @@ int pysh_stage_write(pysh_place_t stage, const void *source, size_t nbytes) {
 }
 
 int pysh_stage_read(pysh_place_t stage, void *dest, size_t nbytes, int pe) {
-    char *peer = mapped(stage, pe), copy[PYSH_STAGE_BYTES];
+    char *peer = stage_mapped(stage, pe), copy[PYSH_STAGE_BYTES];
     int status;
 
     if (peer)

@@ -262,7 +262,7 @@ int pysh_team_leave(ishmemx_team_t team, const char *what) {
     return status;
 }
 
-static bool leave(ishmemx_team_t team, void *unused) {
+static bool sync_leave(ishmemx_team_t team, void *unused) {
     (void)unused;
     if (team->slot >= 0)
         pysh_team_tell_leaving(team);
@@ -270,8 +270,8 @@ static bool leave(ishmemx_team_t team, void *unused) {
 }
 
 void pysh_teams_leave(void) {
-    leave(&ishmemx_team_world, NULL);
-    leave(&ishmemx_team_shared, NULL);
-    leave(&ishmemx_team_node, NULL);
-    pysh_teams_any(leave, NULL);
+    sync_leave(&ishmemx_team_world, NULL);
+    sync_leave(&ishmemx_team_shared, NULL);
+    sync_leave(&ishmemx_team_node, NULL);
+    pysh_teams_any(sync_leave, NULL);
 }

@@ -44,12 +44,12 @@ static _Atomic int users[ISHMEMX_MAX_TEAMS];
 
 /* ---- the tables ---- */
 
-static int64_t flags_nbytes(int n_pes) {
+static int64_t team_flags_nbytes(int n_pes) {
     return ((n_pes + 1LL) * (int64_t)sizeof(uint64_t) + PYSH_CACHE_LINE - 1) / PYSH_CACHE_LINE * PYSH_CACHE_LINE;
 }
 
 static int64_t all_flags_nbytes(int n_pes) {
-    return (ISHMEMX_MAX_TEAMS * flags_nbytes(n_pes) + 4095) & -4096;
+    return (ISHMEMX_MAX_TEAMS * team_flags_nbytes(n_pes) + 4095) & -4096;
 }
 
 static int64_t request_slots_nbytes(int64_t flags_nbytes) {
@@ -58,7 +58,7 @@ static int64_t request_slots_nbytes(int64_t flags_nbytes) {
 
 static int64_t exchange_begin(int n_pes) {
     int64_t end = all_flags_nbytes(n_pes) +
-                  ISHMEMX_MAX_TEAMS * (STAGE_NBYTES + CELLS_NBYTES + request_slots_nbytes(flags_nbytes(n_pes)));
+                  ISHMEMX_MAX_TEAMS * (STAGE_NBYTES + CELLS_NBYTES + request_slots_nbytes(team_flags_nbytes(n_pes)));
 
     return (end + 4095) & -4096;
 }
@@ -72,14 +72,14 @@ int64_t pysh_team_request_nbytes(ishmemx_team_t team) {
 }
 
 /* The caller makes sure that all members have run this before any of them raises a flag. */
-static void place(ishmemx_team_t team, int slot) {
+static void team_place(ishmemx_team_t team, int slot) {
     int64_t slots_nbytes, stages = PYSH_SYSTEM_BYTES + all_flags_nbytes(pysh.n_pes);
     char *base = pysh.arena[ISHMEMX_HEAP_HOST].base;
 
     team->slot = slot;
-    team->flags_nbytes = flags_nbytes(pysh.n_pes);
+    team->flags_nbytes = team_flags_nbytes(pysh.n_pes);
     slots_nbytes = request_slots_nbytes(team->flags_nbytes);
-    team->flags = PYSH_SYSTEM_BYTES + slot * flags_nbytes(pysh.n_pes);
+    team->flags = PYSH_SYSTEM_BYTES + slot * team_flags_nbytes(pysh.n_pes);
     team->stage = stages + slot * (STAGE_NBYTES + CELLS_NBYTES);
     team->cells = team->stage + STAGE_NBYTES;
     team->requests = stages + ISHMEMX_MAX_TEAMS * (STAGE_NBYTES + CELLS_NBYTES) + slot * slots_nbytes;
@@ -129,7 +129,7 @@ static void await_users(ishmemx_team_t team) {
         sched_yield();
 }
 
-static int fill(ishmemx_team_t team, const int *pes, int n_pes, int slot) {
+static int team_fill(ishmemx_team_t team, const int *pes, int n_pes, int slot) {
     int *copy = malloc((size_t)n_pes * sizeof *copy), status;
 
     if (!copy)
@@ -141,7 +141,7 @@ static int fill(ishmemx_team_t team, const int *pes, int n_pes, int slot) {
             team->my_pe = i;
     if ((status = pysh_team_nodes_make(team)))
         return status;
-    place(team, slot);
+    team_place(team, slot);
     atomic_store(&at_slot[slot], team);
     if ((status = tell_kernels(team, slot)))
         await_users(team);
@@ -185,7 +185,7 @@ int pysh_team_make(const int *pes, int n_pes, int slot, ishmemx_team_t *team_p) 
         return PYSH_SLOT_TAKEN;
     }
     team = handle_take();
-    status = team ? fill(team, pes, n_pes, slot) : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a team");
+    status = team ? team_fill(team, pes, n_pes, slot) : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a team");
     if (!status) {
         team->next = live;
         live = team;
@@ -218,7 +218,7 @@ static ishmemx_team_t take_off(bool (*holds)(ishmemx_team_t team, void *argument
     return team;
 }
 
-static void end(ishmemx_team_t team) {
+static void team_end(ishmemx_team_t team) {
     pysh_ctx_drop_team(team);
     await_users(team);
     pthread_mutex_lock(&mutex);
@@ -230,12 +230,12 @@ static void end(ishmemx_team_t team) {
 
 void pysh_team_drop(ishmemx_team_t team) {
     if (take_off(is, team))
-        end(team);
+        team_end(team);
 }
 
 void pysh_teams_drop(bool (*holds)(ishmemx_team_t team, void *argument), void *argument) {
     for (ishmemx_team_t team; (team = take_off(holds, argument));)
-        end(team);
+        team_end(team);
 }
 
 bool pysh_teams_any(bool (*holds)(ishmemx_team_t team, void *argument), void *argument) {
@@ -284,18 +284,18 @@ int pysh_teams_setup(void) {
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a team of %d PEs", pysh.n_pes);
     for (int pe = 0; pe < pysh.n_pes; pe++)
         pes[pe] = pe;
-    status = fill(&ishmemx_team_world, pes, pysh.n_pes, SLOT_WORLD);
+    status = team_fill(&ishmemx_team_world, pes, pysh.n_pes, SLOT_WORLD);
     for (int pe = 0; pe < pysh.n_pes; pe++)
         if (pysh_near(pe) && shares(pe))
             pes[n_pes++] = pe;
     if (!status)
-        status = fill(&ishmemx_team_shared, pes, n_pes, SLOT_SHARED);
+        status = team_fill(&ishmemx_team_shared, pes, n_pes, SLOT_SHARED);
     n_pes = 0;
     for (int pe = 0; pe < pysh.n_pes; pe++)
         if (pysh_near(pe))
             pes[n_pes++] = pe;
     if (!status)
-        status = fill(&ishmemx_team_node, pes, n_pes, SLOT_NODE);
+        status = team_fill(&ishmemx_team_node, pes, n_pes, SLOT_NODE);
     free(pes);
     free_slots = ~((1ULL << SLOTS_PREDEFINED) - 1);
     return status;

@@ -23,7 +23,7 @@ static void count(ishmemx_team_t team, int *which) {
     }
 }
 
-static void place(ishmemx_team_t team, const int *which) {
+static void team_place(ishmemx_team_t team, const int *which) {
     pysh_team_nodes_t *nodes = &team->nodes;
     int *at = nodes->order; /* where a node's next member goes: in the memory of order, which is filled last */
 
@@ -56,7 +56,7 @@ int pysh_team_nodes_make(ishmemx_team_t team) {
     nodes->head = nodes->rank + n_pes;
     nodes->first = nodes->head + n_pes;
     count(team, which);
-    place(team, which);
+    team_place(team, which);
     if (team->my_pe >= 0)
         nodes->mine = which[pysh.node[pysh.pe]] - 1;
     free(which);

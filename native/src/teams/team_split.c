@@ -46,7 +46,7 @@ static int refused(const request_t *request, const offer_t *all) {
     return ISHMEMX_OK;
 }
 
-static int compare(const request_t *request, const offer_t *mine, const offer_t *all) {
+static int split_compare(const request_t *request, const offer_t *mine, const offer_t *all) {
     for (int i = 0; i < request->parent->n_pes; i++)
         if (memcmp(all[i].equal, mine->equal, sizeof mine->equal) &&
             !(request->may_differ && request->may_differ(request, i)))
@@ -65,7 +65,8 @@ static int choose_slot(const request_t *request, uint64_t slots, unsigned attemp
     return __builtin_ctzll(slots);
 }
 
-static int make(const request_t *request, unsigned attempt, const offer_t *all, int *members, ishmemx_team_t *team_p) {
+static int split_make(const request_t *request, unsigned attempt, const offer_t *all, int *members,
+                      ishmemx_team_t *team_p) {
     int n_pes = request->choose(request, all, members), status;
     uint64_t slots = ~0ULL;
 
@@ -127,8 +128,8 @@ static int split_once(const request_t *request, offer_t mine, offer_t *all, unsi
     if (status || (status = refused(request, all)))
         return status;
     if (!pysh_passed(parent, &status, team_p, sizeof *team_p)) {
-        if (!(status = compare(request, &mine, all)))
-            status = make(request, attempt, all, members, team_p);
+        if (!(status = split_compare(request, &mine, all)))
+            status = split_make(request, attempt, all, members, team_p);
         pysh_pass(parent, status, team_p, sizeof *team_p);
     }
     if (!pysh_passed(parent, &status, team_p, sizeof *team_p)) {
@@ -160,7 +161,7 @@ static int split_claimed(const request_t *request, offer_t mine, ishmemx_team_t 
     return status;
 }
 
-static uint64_t digest_of(const offer_t *mine) {
+static uint64_t split_digest_of(const offer_t *mine) {
     uint64_t digest = pysh_digest((uint64_t)mine->color << 32 | (uint32_t)mine->key, (uint64_t)mine->status);
 
     for (int i = 0; i < N_ARGUMENTS; i++)
@@ -169,7 +170,7 @@ static uint64_t digest_of(const offer_t *mine) {
 }
 
 static int split(const request_t *request, offer_t mine, ishmemx_team_t *team_p) {
-    int status = pysh_team_claim(request->parent, request->what, digest_of(&mine));
+    int status = pysh_team_claim(request->parent, request->what, split_digest_of(&mine));
 
     if (status)
         return status;
@@ -298,7 +299,7 @@ int ishmemx_team_split_2d(ishmemx_team_t parent, int xrange, const ishmemx_team_
         mine.status = config_check(request.what, xconfig, xmask);
     if (!mine.status)
         mine.status = config_check(request.what, yconfig, ymask);
-    if ((status = pysh_team_claim(parent, request.what, digest_of(&mine))))
+    if ((status = pysh_team_claim(parent, request.what, split_digest_of(&mine))))
         return status;
     if (!(status = split_claimed(&request, mine, xteam_p))) {
         request.choose = choose_column;

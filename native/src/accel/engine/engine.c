@@ -162,18 +162,18 @@ static bool place_in_pieces(const void *address, uint64_t nbytes, uint64_t *plac
 }
 
 /* One end of a copy is at `pe`, the other the caller's; false when that is neither on a device heap nor in a piece. */
-static bool place_of(const void *address, uint64_t nbytes, int pe, uint64_t *place_p) {
+static bool engine_place_of(const void *address, uint64_t nbytes, int pe, uint64_t *place_p) {
     return place_in(address, nbytes, pysh.pe, place_p) || place_in(address, nbytes, pe, place_p) ||
            place_in_pieces(address, nbytes, place_p);
 }
 
 static bool job_of(pysh_engine_job_t *job, int pe, const void *dest, const void *source, size_t nbytes,
                    const pysh_stamp_t *stamps, int n_stamps) {
-    bool mapped = n_stamps <= PYSH_ENGINE_STAMPS && place_of(dest, nbytes, pe, &job->dest) &&
-                  place_of(source, nbytes, pe, &job->source);
+    bool mapped = n_stamps <= PYSH_ENGINE_STAMPS && engine_place_of(dest, nbytes, pe, &job->dest) &&
+                  engine_place_of(source, nbytes, pe, &job->source);
 
     for (int i = 0; mapped && i < n_stamps; i++) {
-        mapped = place_of(stamps[i].address, 8, pe, &job->stamp[i]);
+        mapped = engine_place_of(stamps[i].address, 8, pe, &job->stamp[i]);
         job->value[i] = stamps[i].value;
     }
     job->nbytes = nbytes;

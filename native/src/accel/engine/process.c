@@ -150,7 +150,7 @@ static void doze(uint64_t taken) {
     atomic_store(&queue->asleep, 0);
 }
 
-static void idle(int64_t polls, uint64_t taken) {
+static void server_idle(int64_t polls, uint64_t taken) {
     struct timespec nap = {.tv_nsec = SHORT_NAP_NS};
 
     if (polls < queue->spin)
@@ -163,7 +163,7 @@ static void idle(int64_t polls, uint64_t taken) {
         doze(taken);
 }
 
-static void serve(void) {
+static void server_serve(void) {
     uint64_t taken = 0;
     int64_t polls = 0;
 
@@ -175,7 +175,7 @@ static void serve(void) {
         moved = land() || moved;
         polls = moved ? 0 : polls + 1;
         if (!moved)
-            idle(polls, taken);
+            server_idle(polls, taken);
     }
 }
 
@@ -195,6 +195,6 @@ int ishmemx_engine_main(void) {
     atomic_store_explicit(&queue->state, status ? PYSH_ENGINE_FAILED : PYSH_ENGINE_SERVES, memory_order_release);
     if (status)
         return 1;
-    serve();
+    server_serve();
     return 0;
 }

@@ -70,7 +70,7 @@ static int program_path(char *path, size_t capacity) {
 
 /* The process has no signals, so that what a terminal sends to all is for the PEs to handle, and lives by its socket.
  */
-static int run(const char *path, const int *fd, pid_t *pid_p) {
+static int spawn_run(const char *path, const int *fd, pid_t *pid_p) {
     char pe[16], *arguments[] = {"pyshmem-engine", pe, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -110,7 +110,7 @@ int pysh_engine_spawn(const int *fd, int *socket_p, pid_t *pid_p) {
             status = pysh_fail(ISHMEMX_ERR_SYSTEM, "descriptors of the copy engine's process: %s", strerror(errno));
     }
     if (!status)
-        status = run(path, high, pid_p);
+        status = spawn_run(path, high, pid_p);
     for (int i = PYSH_ENGINE_FD_SOCKET; i < PYSH_ENGINE_FDS; i++)
         if (high[i] >= 0)
             close(high[i]);

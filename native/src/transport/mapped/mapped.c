@@ -129,7 +129,7 @@ static void enter_all(const pysh_hello_t *hello) {
     }
 }
 
-static int meet(const ishmemx_config_t *config, int *fds) {
+static int mapped_meet(const ishmemx_config_t *config, int *fds) {
     pysh_rendezvous_t rendezvous;
     pysh_hello_t own;
     int status;
@@ -276,7 +276,7 @@ static int mapped_open(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) 
             config->n_pes, pysh.one_host_advice);
     shm.pe = config->pe;
     shm.n_pes = config->n_pes;
-    if ((status = check_place(config)) || (status = meet(config, fds)))
+    if ((status = check_place(config)) || (status = mapped_meet(config, fds)))
         return status;
     pysh_sleep_prepare();
     shm.slot = &shm.control->slot[shm.pe];

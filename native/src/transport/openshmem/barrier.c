@@ -26,7 +26,7 @@
 
 /* ---- words of the control blocks ---- */
 
-static _Atomic uint64_t *mapped(_Atomic uint64_t *word, int pe) {
+static _Atomic uint64_t *os_mapped(_Atomic uint64_t *word, int pe) {
     return (_Atomic uint64_t *)((char *)pysh_os.peer[pe] + ((char *)word - (char *)pysh_os.control));
 }
 
@@ -35,7 +35,7 @@ static uint64_t word_add(_Atomic uint64_t *word, uint64_t value, int pe) {
     uint64_t old;
 
     if (pysh_os.direct)
-        return atomic_fetch_add(mapped(word, pe), value);
+        return atomic_fetch_add(os_mapped(word, pe), value);
     PYSH_OS_LOCK();
     old = pysh_os.library->ulong_atomic_fetch_add((unsigned long *)word, value, pe);
     PYSH_OS_UNLOCK();
@@ -44,7 +44,7 @@ static uint64_t word_add(_Atomic uint64_t *word, uint64_t value, int pe) {
 
 static void word_store(_Atomic uint64_t *word, uint64_t value, int pe) {
     if (pysh_os.direct) {
-        atomic_store(mapped(word, pe), value);
+        atomic_store(os_mapped(word, pe), value);
         return;
     }
     PYSH_OS_LOCK();
@@ -54,7 +54,7 @@ static void word_store(_Atomic uint64_t *word, uint64_t value, int pe) {
 
 static void word_send(_Atomic uint64_t *word, uint64_t value, int pe) {
     if (pysh_os.direct || pe == pysh_os.pe) {
-        atomic_store(mapped(word, pe), value);
+        atomic_store(os_mapped(word, pe), value);
         pysh_os_wake(pe);
         return;
     }
@@ -67,7 +67,7 @@ static uint64_t word_compare_swap(_Atomic uint64_t *word, uint64_t cond, uint64_
     uint64_t old = cond;
 
     if (pysh_os.direct) {
-        atomic_compare_exchange_strong(mapped(word, pe), &old, value);
+        atomic_compare_exchange_strong(os_mapped(word, pe), &old, value);
         return old;
     }
     PYSH_OS_LOCK();
@@ -147,7 +147,7 @@ static bool all_counted(void) {
 
 /* Opens the next epoch, for the calling PE last. */
 static void complete_epoch(uint64_t epoch) {
-    uint64_t arrivals = atomic_load(mapped(&pysh_os.control->arrivals, 0));
+    uint64_t arrivals = atomic_load(os_mapped(&pysh_os.control->arrivals, 0));
     int exchanging = count_of(arrivals, PYSH_OS_EXCHANGE);
     uint64_t about = 0;
 
@@ -179,7 +179,7 @@ typedef struct barrier_wait {
     uint64_t epoch, arrival;
 } barrier_wait_t;
 
-static bool leave(pysh_wait_t *wait) {
+static bool os_leave(pysh_wait_t *wait) {
     const barrier_wait_t *barrier = (barrier_wait_t *)wait;
 
     return withdraw(barrier->epoch, barrier->arrival);
@@ -192,8 +192,8 @@ static void come_back(pysh_wait_t *wait) {
         complete_epoch(barrier->epoch);
 }
 
-static const pysh_wait_barrier_t near_barrier = {leave, come_back, HANDLERS_NS};
-static const pysh_wait_barrier_t far_barrier = {leave, come_back, FAR_HANDLERS_NS};
+static const pysh_wait_barrier_t near_barrier = {os_leave, come_back, HANDLERS_NS};
+static const pysh_wait_barrier_t far_barrier = {os_leave, come_back, FAR_HANDLERS_NS};
 
 /* Who has ended does not arrive; of a barrier that is complete the end may still be on its way. */
 static int check_left(const pysh_wait_t *wait) {

@@ -38,11 +38,11 @@ static uint64_t unheard;
 /* ---- places ---- */
 
 /* Of the i-th PE in the order of the hosts. */
-static char *place(const exchange_t *x, int i) {
+static char *os_place(const exchange_t *x, int i) {
     return (char *)(pysh_os.control + 1) + ((x->epoch & 1) * (size_t)pysh_os.n_pes + (size_t)i) * PYSH_OS_PLACE_BYTES;
 }
 
-static char *mapped(void *address, int pe) {
+static char *os_mapped(void *address, int pe) {
     return pysh_os.peer[pe] ? (char *)pysh_os.peer[pe] + ((char *)address - (char *)pysh_os.control) : NULL;
 }
 
@@ -59,7 +59,7 @@ static bool has_room(const exchange_t *x) {
 static void leave_record(const exchange_t *x) {
     const pysh_os_hosts_t *hosts = &pysh_os.hosts;
     int head = head_of(hosts->mine);
-    char *to = place(x, hosts->first[hosts->mine] + hosts->index), *there = mapped(to, head);
+    char *to = os_place(x, hosts->first[hosts->mine] + hosts->index), *there = os_mapped(to, head);
     size_t nbytes = HEAD_BYTES + (has_room(x) ? x->nbytes : 0);
 
     if (there) {
@@ -84,8 +84,8 @@ static void fetch_hosts(const exchange_t *x) {
     PYSH_OS_LOCK();
     for (int i = 1; i < hosts->n; i++) {
         int host = (hosts->mine + i) % hosts->n;
-        char *block = place(x, hosts->first[host]);
-        pysh_os.library->getmem(block, block, (size_t)(place(x, hosts->first[host + 1]) - block), head_of(host));
+        char *block = os_place(x, hosts->first[host]);
+        pysh_os.library->getmem(block, block, (size_t)(os_place(x, hosts->first[host + 1]) - block), head_of(host));
     }
     PYSH_OS_UNLOCK();
 }
@@ -96,7 +96,7 @@ static void tell_host(const exchange_t *x) {
 
     for (int i = hosts->first[hosts->mine] + 1; i < hosts->first[hosts->mine + 1]; i++) {
         int pe = hosts->order[i];
-        _Atomic uint64_t *there = (_Atomic uint64_t *)(void *)mapped(word, pe);
+        _Atomic uint64_t *there = (_Atomic uint64_t *)(void *)os_mapped(word, pe);
         if (there) {
             /* release: pairs with the acquire in has_told() */
             atomic_store_explicit(there, x->epoch, memory_order_release);
@@ -137,7 +137,7 @@ static int hear_head(const exchange_t *x) {
 /* All that the PEs left, on the head or a copy. */
 static const char *read_head(const exchange_t *x) {
     int head = head_of(pysh_os.hosts.mine);
-    char *places = place(x, 0), *there = mapped(places, head);
+    char *places = os_place(x, 0), *there = os_mapped(places, head);
 
     if (there)
         return there;
@@ -149,7 +149,7 @@ static const char *read_head(const exchange_t *x) {
 
 /* ---- all of it ---- */
 
-static int take(const exchange_t *x, const pysh_exchange_t *theirs, size_t nbytes, int pe, void *all) {
+static int os_take(const exchange_t *x, const pysh_exchange_t *theirs, size_t nbytes, int pe, void *all) {
     if (theirs->epoch != x->own->epoch || theirs->nbytes != x->nbytes)
         return pysh_exchange_mismatch(theirs, x->own->epoch, x->what, pysh_os.pe, pe);
     memcpy((char *)all + (size_t)pe * x->nbytes, theirs->bytes, nbytes);
@@ -161,7 +161,7 @@ static int take_each(const exchange_t *x, void *all) {
     int status = ISHMEMX_OK;
 
     for (int pe = 0; !status && pe < pysh_os.n_pes; pe++)
-        status = take(x, pysh_os_record(x->own, x->nbytes, pe, &copy), x->nbytes, pe, all);
+        status = os_take(x, pysh_os_record(x->own, x->nbytes, pe, &copy), x->nbytes, pe, all);
     return status;
 }
 
@@ -172,15 +172,15 @@ static int take_by_hosts(const exchange_t *x, void *all) {
     if (pysh_os.hosts.index == 0) {
         fetch_hosts(x);
         tell_host(x);
-        places = place(x, 0);
+        places = os_place(x, 0);
     } else {
         if ((status = hear_head(x)))
             return status;
         places = read_head(x);
     }
     for (int i = 0; !status && i < pysh_os.n_pes; i++)
-        status = take(x, (const pysh_exchange_t *)(const void *)(places + (size_t)i * PYSH_OS_PLACE_BYTES),
-                      has_room(x) ? x->nbytes : 0, pysh_os.hosts.order[i], all);
+        status = os_take(x, (const pysh_exchange_t *)(const void *)(places + (size_t)i * PYSH_OS_PLACE_BYTES),
+                         has_room(x) ? x->nbytes : 0, pysh_os.hosts.order[i], all);
     return status || has_room(x) ? status : take_each(x, all);
 }
 

@@ -12,7 +12,7 @@
 
 static pysh_os_self_t *all; /* [n_pes], for as long as the process has the library */
 
-static void meet(void) {
+static void os_meet(void) {
     pysh_os_self_t *mine = &pysh_os.control->self;
 
     gethostname(mine->host, sizeof mine->host - 1);
@@ -57,7 +57,7 @@ int pysh_os_learn_hosts(void) {
         free(of);
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to meet %d PEs", pysh_os.n_pes);
     }
-    meet();
+    os_meet();
     hosts->first = hosts->order + n;
     count(hosts, of);
     hosts->mine = of[pysh_os.pe] - 1;

@@ -51,7 +51,7 @@ static struct {
 /* PEs on other hosts may ask for memory of this one while it computes, and still when it has finalised: they read in
  * their finalize what it has left for them, and a network without hardware for that needs this host's CPU. So the
  * thread ends with the library, not with the job; between jobs it looks seldom. */
-static void *serve(void *unused) {
+static void *os_serve(void *unused) {
     const _Atomic uint32_t *state = &pysh_os.control->slot.state;
 
     while (!atomic_load(&background.stop)) {
@@ -65,7 +65,7 @@ static void *serve(void *unused) {
 }
 
 int pysh_os_serve_in_background(void) {
-    int why = pysh_thread_start(&background.thread, "pysh-conduit", serve, NULL);
+    int why = pysh_thread_start(&background.thread, "pysh-conduit", os_serve, NULL);
 
     if (why)
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "the thread that serves other hosts: %s", strerror(why));
