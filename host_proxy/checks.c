@@ -59,13 +59,9 @@ static int check_local(uint64_t place, uint64_t nbytes, const char *what) {
 /* The side that is another PE's: all of it on a heap, and the program's. */
 static int check_far(uint64_t place, uint64_t nbytes, const char *what) {
     int64_t offset;
-    int heap, status = pysh_own_heap_find(address(place), nbytes, what, &heap, &offset);
+    int heap, status = pysh_own_heap_find(check_address(place), nbytes, what, &heap, &offset);
 
-<<<<<<< HEAD
     return status ? status : check_kept(heap, (uint64_t)offset, nbytes, what);
-=======
-    return pysh_own_heap_find(check_address(place), nbytes, what, &heap, &offset);
->>>>>>> 06ee407 (Static functions of C that three files or more had of one name say whose they are; a test keeps it so)
 }
 
 /* Both sides of a transfer of some bytes, each from its first to its last. */
