@@ -18,7 +18,7 @@
 #include "host_proxy/rings.h"
 #include "ops/amo.h"
 #include "ops/rma.h"
-#include "transport/transport.h"
+#include "transport/quiet.h"
 
 static inline void *handler_address(uint64_t word) {
     return (void *)(uintptr_t)word;
@@ -188,8 +188,8 @@ static pysh_outcome_t handler_put_signal(pysh_ring_t *ring, uint64_t ticket, con
     if (result.pending || result.status)
         return result;
     status = pysh_own_put(handler_address(word[PYSH_WORD_DEST]), handler_address(word[PYSH_WORD_SOURCE]), nbytes, pe);
-    if (!status && nbytes && pysh.transport->fence)
-        status = pysh.transport->fence();
+    if (!status && nbytes)
+        status = pysh_quiet_transport();
     if (!status && pysh_amo_is_polled(request, word[PYSH_WORD_EXTRA])) {
         pysh_flight_add(ring, ticket, request, pysh_step_amo);
         return (pysh_outcome_t){.pending = true};

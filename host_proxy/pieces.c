@@ -12,7 +12,7 @@
 #include "ops/amo.h"
 #include "ops/amo_by_owner.h"
 #include "ops/rma.h"
-#include "transport/transport.h"
+#include "transport/quiet.h"
 
 #define PIECE_BLOCKS 1024 /* of a strided copy */
 
@@ -136,7 +136,7 @@ int pysh_step_copy(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) 
         return PYSH_MOVED;
     if (pysh_request_op(&flight->request) != PYSH_OP_PUT_SIGNAL)
         return ISHMEMX_OK;
-    if (pysh.transport->fence && (status = pysh.transport->fence()))
+    if ((status = pysh_quiet_transport()))
         return status;
     if (pysh_amo_is_polled(&flight->request, word[PYSH_WORD_EXTRA])) {
         flight->step = pysh_step_amo;

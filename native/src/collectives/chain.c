@@ -22,7 +22,7 @@
 #include "teams/exchange.h"
 #include "teams/sync.h"
 #include "teams/team.h"
-#include "transport/transport.h"
+#include "transport/quiet.h"
 
 enum { FORTH, BACK }; /* of the four halves, the first two and the last two */
 
@@ -224,8 +224,8 @@ static int chain_run(link_t *l, bool on_rail) {
         status = run_steps(l);
     pysh_slice((size_t)l->nodes->least, 0, l->width, l->chain->n, &first, &last); /* no slice has more */
     l->steps.number = begin + (uint64_t)steps_of(l, pieces_of(l, last - first)) + 1;
-    if (!status && pysh.transport->quiet) /* results may have gone by the transport, to a PE that is not mapped */
-        note(l, pysh.transport->quiet());
+    if (!status) /* results may have gone by the transport, to a PE that is not mapped */
+        note(l, pysh_quiet_transport());
     if (!status)
         status = pysh_meet_node(&l->steps);
     if (status)

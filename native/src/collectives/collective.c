@@ -17,7 +17,7 @@
 #include "teams/stage.h"
 #include "teams/sync.h"
 #include "teams/team.h"
-#include "transport/transport.h"
+#include "transport/quiet.h"
 
 /* ---- agreement, in checking mode and on the first calls of a team ---- */
 
@@ -159,7 +159,7 @@ int pysh_coll_start(ishmemx_team_t team, const char *what) {
 
 /* Whatever became of the copies, the sync takes place: the other members are in it. */
 int pysh_coll_end(ishmemx_team_t team, const char *what, int status) {
-    int delivered = pysh.transport->quiet ? pysh.transport->quiet() : ISHMEMX_OK;
+    int delivered = pysh_quiet_transport();
     int synced = pysh_team_sync(team, what);
 
     if (pysh_is_unfinished(synced))

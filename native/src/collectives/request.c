@@ -21,7 +21,6 @@
 #include "teams/sync.h"
 #include "teams/team.h"
 #include "transport/quiet.h"
-#include "transport/transport.h"
 
 #define LIVENESS_NS (100 * 1000 * 1000LL)
 _Static_assert(sizeof(pysh_announcement_t) <= PYSH_REQUEST_SENT, "a slot begins with an announcement");
@@ -81,7 +80,7 @@ static void request_work(struct ishmemx_request *request) {
     if (!status && request->pull)
         status = request->pull(request);
     remember(request, status);
-    delivered = pysh.transport->quiet ? pysh.transport->quiet() : ISHMEMX_OK;
+    delivered = pysh_quiet_transport();
     remember(request, delivered);
     pysh_request_tell(request, PYSH_REQUEST_DONE);
 }

@@ -49,14 +49,16 @@ static int transfer(copy_func_t *call, int arena, void *own, int64_t offset, siz
                      "the static variables of PE %d cannot be reached: %s", pe, strerror(errno));
 }
 
-int pysh_static_put(int arena, int64_t dest, const void *source, size_t nbytes, int pe) {
+int pysh_static_put(int arena, int64_t dest, const void *source, size_t nbytes, int pe, bool nbi) {
     int status = transfer(process_vm_writev, arena, (void *)source, dest, nbytes, pe);
 
+    (void)nbi; /* it is complete at once, which non-blocking allows */
     pysh_wake(pe);
     return status;
 }
 
-int pysh_static_get(int arena, void *dest, int64_t source, size_t nbytes, int pe) {
+int pysh_static_get(int arena, void *dest, int64_t source, size_t nbytes, int pe, bool nbi) {
+    (void)nbi;
     return transfer(process_vm_readv, arena, dest, source, nbytes, pe);
 }
 

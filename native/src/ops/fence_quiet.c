@@ -7,15 +7,14 @@
 #include "ops/rma.h"
 #include "teams/ctx.h"
 #include "transport/quiet.h"
-#include "transport/transport.h"
 
 int ishmemx_fence(ishmemx_ctx_t ctx) {
     int status, copies;
 
     PYSH_ENTER_CTX(ctx);
     status = pysh_quiet_rings();
-    if (pysh.transport->fence && !status)
-        status = pysh.transport->fence();
+    if (!status)
+        status = pysh_quiet_transport();
     copies = pysh_quiet_copies();
     atomic_thread_fence(memory_order_seq_cst);
     return status ? status : copies;

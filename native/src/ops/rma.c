@@ -113,7 +113,7 @@ static inline int put_bytes(void *dest, const void *source, size_t nbytes, int p
     if (!peer && by_messages(heap, source)) /* complete at once, which non-blocking allows */
         return pysh_am_put(heap, offset_in(heap, dest), source, nbytes, pe);
     if (!peer)
-        return (nbi ? pysh.transport->put_nbi : pysh.transport->put)(heap, offset_in(heap, dest), source, nbytes, pe);
+        return pysh.transport->put(heap, offset_in(heap, dest), source, nbytes, pe, nbi);
     if (!pysh.arena[heap].cpu_visible || pysh_on_gpu(source))
         return gpu_copy(peer, source, nbytes, nbi);
     pysh_store(peer, source, nbytes);
@@ -136,7 +136,7 @@ static inline int get_bytes(void *dest, const void *source, size_t nbytes, int p
     if (!peer && by_messages(heap, dest))
         return pysh_am_get(heap, dest, offset_in(heap, source), nbytes, pe);
     if (!peer)
-        return (nbi ? pysh.transport->get_nbi : pysh.transport->get)(heap, dest, offset_in(heap, source), nbytes, pe);
+        return pysh.transport->get(heap, dest, offset_in(heap, source), nbytes, pe, nbi);
     if (!pysh.arena[heap].cpu_visible || pysh_on_gpu(dest))
         return gpu_copy(dest, peer, nbytes, nbi);
     memcpy(dest, peer, nbytes);

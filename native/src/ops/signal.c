@@ -10,7 +10,7 @@
 #include "ops/amo.h"
 #include "ops/rma.h"
 #include "ops/wait_until.h"
-#include "transport/transport.h"
+#include "transport/quiet.h"
 
 static int sig_op_check(int sig_op) {
     if (sig_op == ISHMEMX_SIGNAL_SET || sig_op == ISHMEMX_SIGNAL_ADD)
@@ -49,8 +49,8 @@ static int signal_put_signal(ishmemx_ctx_t ctx, void *dest, const void *source, 
         status = pysh_check_overlap(dest, nbytes, sig_addr, sizeof *sig_addr);
     if (!status)
         status = pysh_put(dest, source, nbytes, world);
-    if (!status && nbytes && pysh.transport->fence) /* the data may still be on its way to a PE not mapped */
-        status = pysh.transport->fence();
+    if (!status && nbytes) /* the data may still be on its way to a PE not mapped */
+        status = pysh_quiet_transport();
     return status ? status : signal_send(sig_addr, signal, sig_op, world);
 }
 

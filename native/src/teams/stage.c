@@ -33,7 +33,7 @@ int pysh_place_read(pysh_place_t place, size_t nbytes, int pe, void *buffer, con
     if (pysh_is_far(place.heap, pe))
         return pysh_am_get(place.heap, buffer, place.offset, nbytes, pe);
     if (!peer)
-        return pysh.transport->get(place.heap, buffer, place.offset, nbytes, pe);
+        return pysh.transport->get(place.heap, buffer, place.offset, nbytes, pe, false);
     if (!pysh.arena[place.heap].cpu_visible)
         return pysh.accel->copy(buffer, peer, nbytes);
     *data_p = peer;
@@ -46,7 +46,7 @@ int pysh_place_write(pysh_place_t place, const void *data, size_t nbytes, int pe
     if (pysh_is_far(place.heap, pe))
         return pysh_am_put(place.heap, place.offset, data, nbytes, pe);
     if (!peer)
-        return pysh.transport->put(place.heap, place.offset, data, nbytes, pe);
+        return pysh.transport->put(place.heap, place.offset, data, nbytes, pe, false);
     if (!pysh.arena[place.heap].cpu_visible)
         return pysh.accel->copy(peer, data, nbytes);
     memcpy(peer, data, nbytes);
@@ -82,7 +82,7 @@ int pysh_stage_read(pysh_place_t stage, void *dest, size_t nbytes, int pe) {
     if (peer)
         return pysh_copy(dest, peer, nbytes);
     if (!pysh_on_gpu(dest))
-        return pysh.transport->get(stage.heap, dest, stage.offset, nbytes, pe);
-    status = pysh.transport->get(stage.heap, copy, stage.offset, nbytes, pe);
+        return pysh.transport->get(stage.heap, dest, stage.offset, nbytes, pe, false);
+    status = pysh.transport->get(stage.heap, copy, stage.offset, nbytes, pe, false);
     return status ? status : pysh_copy(dest, copy, nbytes);
 }

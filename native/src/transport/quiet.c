@@ -23,8 +23,7 @@ int ishmemx_outstanding(void) {
 
 int ishmemx_is_quiet(void) {
     return pysh.ready && !atomic_load_explicit(&copies_started, memory_order_relaxed) &&
-           !atomic_load_explicit(&drain_rings, memory_order_relaxed) && !pysh.transport->quiet &&
-           !pysh.transport->fence;
+           !atomic_load_explicit(&drain_rings, memory_order_relaxed) && !pysh.transport->flush;
 }
 
 void pysh_quiet_set_rings(int (*drain)(void)) {
@@ -46,13 +45,16 @@ int pysh_quiet_copies(void) {
     return pysh.accel && !pysh.accel->cpu_visible ? pysh.accel->quiet() : ISHMEMX_OK;
 }
 
+int pysh_quiet_transport(void) {
+    return pysh.transport->flush ? pysh.transport->flush() : ISHMEMX_OK;
+}
+
 int pysh_quiet(void) {
     int status = pysh_quiet_rings();
     int copies = pysh_quiet_copies();
 
-    if (pysh.transport->quiet && !status)
-        status = pysh.transport->quiet();
-
+    if (!status)
+        status = pysh_quiet_transport();
     atomic_thread_fence(memory_order_seq_cst);
     return status ? status : copies;
 }

@@ -3,9 +3,10 @@
 #pragma once
 
 int pysh_quiet(void);
-/* Its steps, for fence: what kernels have told the rings, and the host's own copies. */
+/* Its steps, for fence: what kernels have told the rings, the host's own copies, and what the transport was given. */
 int pysh_quiet_rings(void);
 int pysh_quiet_copies(void);
+int pysh_quiet_transport(void);
 /* A non-blocking copy of the copy engine has been started: there is something to complete. */
 void pysh_quiet_copy_started(void);
 /* Who drains the rings; NULL: there are none. */

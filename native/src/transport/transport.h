@@ -26,21 +26,19 @@ typedef struct pysh_transport {
     /* Gives the pages of [base, +nbytes) of the own arena back to the system: they read as zero from there on. NULL:
      * its memory is not this transport's to give. */
     void (*give_back)(void *base, size_t nbytes);
-    /* Only for peers whose arena is not mapped. Offsets are into the arena `heap`. amo returns old bits in
-     * *fetched_p when it is not NULL. */
-    int (*put)(int heap, int64_t dest, const void *source, size_t nbytes, int pe);
-    int (*get)(int heap, void *dest, int64_t source, size_t nbytes, int pe);
-    int (*put_nbi)(int heap, int64_t dest, const void *source, size_t nbytes, int pe);
-    int (*get_nbi)(int heap, void *dest, int64_t source, size_t nbytes, int pe);
+    /* Only for peers whose arena is not mapped. Offsets are into the arena `heap`. `nbi`: the own side is in use until
+     * flush; else it is not when the call returns. amo returns old bits in *fetched_p when it is not NULL. */
+    int (*put)(int heap, int64_t dest, const void *source, size_t nbytes, int pe, bool nbi);
+    int (*get)(int heap, void *dest, int64_t source, size_t nbytes, int pe, bool nbi);
     int (*amo)(int heap, int op, int type, int64_t dest, uint64_t value, uint64_t cond, int pe, uint64_t *fetched_p);
     /* Stores a flag in the host arena, after all that were stored in that PE's before, without an answer. */
     void (*raise)(int64_t dest, uint64_t value, int pe);
-    /* A put to the host arena that is complete some time later, without quiet; the source stays until the PE has
+    /* A put to the host arena that is complete some time later, without flush; the source stays until the PE has
      * answered. `behind`: it arrives after all that was posted to that PE before. Waits for nobody, and cannot fail. */
     void (*post)(int64_t dest, const void *source, size_t nbytes, int pe, bool behind);
-    int (*fence)(void);
-    int (*quiet)(void);
-    bool (*outstanding)(void); /* is there something for quiet to complete? NULL: never */
+    /* All that was started is in its PE's memory, or here; the order of fence comes by it too. NULL: it always is. */
+    int (*flush)(void);
+    bool (*outstanding)(void); /* is there something for flush to complete? NULL: never */
     /* Do these calls reach [address, +nbytes) of the caller's static variables at `pe`? */
     bool (*reaches)(const void *address, size_t nbytes, int pe);
 } pysh_transport_t;

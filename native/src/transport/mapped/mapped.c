@@ -360,8 +360,6 @@ const pysh_transport_t pysh_transport_mapped = {
     .give_back = mapped_give_back,
     .put = pysh_static_put,
     .get = pysh_static_get,
-    .put_nbi = pysh_static_put,
-    .get_nbi = pysh_static_get,
     .amo = pysh_static_amo,
     .reaches = pysh_static_reaches,
 };

@@ -205,7 +205,7 @@ int pysh_os_arrive(const char *what, uint64_t arrival, bool *all_p) {
     barrier_wait_t barrier = {.epoch = epoch, .arrival = arrival};
     pysh_wait_t *wait = &barrier.wait;
     int attempts = MAX_WITHDRAWALS;
-    int status = pysh_os_quiet(); /* what was put by the library has arrived before this PE does */
+    int status = pysh_os_flush(); /* what was put by the library has arrived before this PE does */
 
     if (status)
         return status;

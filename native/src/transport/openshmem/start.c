@@ -410,21 +410,13 @@ static const pysh_agree_t agree = {.exchange = os_exchange, .barrier = os_barrie
 const pysh_transport_t pysh_transport_openshmem = {COMMON,
                                                    .put = pysh_os_put,
                                                    .get = pysh_os_get,
-                                                   .put_nbi = pysh_os_put_nbi,
-                                                   .get_nbi = pysh_os_get_nbi,
                                                    .amo = os_amo,
                                                    .raise = pysh_os_raise,
                                                    .post = pysh_os_post,
-                                                   .fence = pysh_os_quiet,
-                                                   .quiet = pysh_os_quiet,
+                                                   .flush = pysh_os_flush,
                                                    .outstanding = pysh_os_outstanding,
                                                    .reaches = pysh_os_reaches};
 
 /* Every PE maps every heap of the others, and they are on one host. */
-static const pysh_transport_t all_mapped_table = {COMMON,
-                                                  .put = pysh_static_put,
-                                                  .get = pysh_static_get,
-                                                  .put_nbi = pysh_static_put,
-                                                  .get_nbi = pysh_static_get,
-                                                  .amo = pysh_static_amo,
-                                                  .reaches = pysh_static_reaches};
+static const pysh_transport_t all_mapped_table = {COMMON, .put = pysh_static_put, .get = pysh_static_get,
+                                                  .amo = pysh_static_amo, .reaches = pysh_static_reaches};

@@ -13,26 +13,27 @@ static char *at(int heap, int64_t offset) {
     return pysh.arena[heap].base + offset;
 }
 
-/* No size and a null pointer would abort the library. `_dirty`: quiet has something to complete. */
-#define TRANSFER(_name, _call, _dirty) \
-    int _name {                        \
-        if (!nbytes)                   \
-            return ISHMEMX_OK;         \
-        PYSH_OS_LOCK();                \
-        pysh_os.library->_call;        \
-        if (_dirty)                    \
-            pysh_os.dirty = true;      \
-        PYSH_OS_UNLOCK();              \
-        return ISHMEMX_OK;             \
-    }
-TRANSFER(pysh_os_put(int heap, int64_t dest, const void *source, size_t nbytes, int pe),
-         putmem(at(heap, dest), source, nbytes, pe), true)
-TRANSFER(pysh_os_get(int heap, void *dest, int64_t source, size_t nbytes, int pe),
-         getmem(dest, at(heap, source), nbytes, pe), false)
-TRANSFER(pysh_os_put_nbi(int heap, int64_t dest, const void *source, size_t nbytes, int pe),
-         putmem_nbi(at(heap, dest), source, nbytes, pe), true)
-TRANSFER(pysh_os_get_nbi(int heap, void *dest, int64_t source, size_t nbytes, int pe),
-         getmem_nbi(dest, at(heap, source), nbytes, pe), true)
+/* No size and a null pointer would abort the library. */
+int pysh_os_put(int heap, int64_t dest, const void *source, size_t nbytes, int pe, bool nbi) {
+    if (!nbytes)
+        return ISHMEMX_OK;
+    PYSH_OS_LOCK();
+    (nbi ? pysh_os.library->putmem_nbi : pysh_os.library->putmem)(at(heap, dest), source, nbytes, pe);
+    pysh_os.dirty = true;
+    PYSH_OS_UNLOCK();
+    return ISHMEMX_OK;
+}
+
+int pysh_os_get(int heap, void *dest, int64_t source, size_t nbytes, int pe, bool nbi) {
+    if (!nbytes)
+        return ISHMEMX_OK;
+    PYSH_OS_LOCK();
+    (nbi ? pysh_os.library->getmem_nbi : pysh_os.library->getmem)(dest, at(heap, source), nbytes, pe);
+    if (nbi)
+        pysh_os.dirty = true;
+    PYSH_OS_UNLOCK();
+    return ISHMEMX_OK;
+}
 
 /* Two atomics on their way to one word are in no order but by a fence, which does not wait. */
 void pysh_os_raise(int64_t dest, uint64_t value, int pe) {
@@ -66,7 +67,7 @@ bool pysh_os_reaches(const void *address, size_t nbytes, int pe) {
 }
 
 /* Fence too: the signal that follows a put may take another way to the PE than the put. */
-int pysh_os_quiet(void) {
+int pysh_os_flush(void) {
     if (!atomic_load(&pysh_os.dirty))
         return ISHMEMX_OK;
     PYSH_OS_LOCK();
