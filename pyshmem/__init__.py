@@ -272,4 +272,9 @@ with _contextlib.suppress(ValueError):  # what is no text is told by init, with 
     environment.arrange_simulator(library.setting("DEVICE")[0].lower())
 _other_project.warn_of_leftovers(__path__[0])
 
+if library.checks_order():
+    from .check import record as _record
+
+    _record.install()
+
 _fast_calls.tell_missing(_sys.modules[__name__])

@@ -26,7 +26,7 @@ GROUPS = {
         "KERNEL_REGISTERS CACHE_DIR CACHE_SIZE CACHE_DAYS KERNEL_STORE STREAM_OVERLAP STREAM_SIGNALS"
     ),
     "Timelines and core dumps": "TRACE TRACE_STAGES CORE_HEAPS",
-    "Set by launchers, not by users": "PE N_PES LOCAL_PE CORES JOB CONTROL_FD",
+    "Set by launchers, not by users": "PE N_PES LOCAL_PE CORES JOB CONTROL_FD CHECK_FD",
 }
 
 KINDS = {
@@ -42,6 +42,10 @@ def _values(kind: str) -> str:
     name, _, rest = kind.partition(":")
     if name == "choice":
         return "one of " + ", ".join(f"``{value}``" for value in rest.split("|"))
+    if name == "words":
+        return "0, 1, or a list with commas of " + ", ".join(
+            f"``{value}``" for value in rest.split("|")
+        )
     if name == "integer":
         low, _, high = rest.partition(":")
         bounds = [f"from {low}"] * bool(low) + [f"to {high}"] * bool(high)

@@ -49,6 +49,14 @@ ISHMEMX_API int ishmemx_parse_size(const char *text, int64_t *nbytes);
 
 /* ---- setup -------------------------------------------------------------------------------- */
 
+/* Bits of setting CHECK. */
+enum ishmemx_check {
+    ISHMEMX_CHECK_ARGS = 1,    /* what costs time to look at in arguments: checking mode */
+    ISHMEMX_CHECK_ORDER = 2,   /* accesses of different PEs that nothing orders */
+    ISHMEMX_CHECK_DELIVER = 4, /* what may be late is late */
+    ISHMEMX_CHECK_STRICT = 8   /* advice on what is allowed, too */
+};
+
 enum ishmemx_heap { ISHMEMX_HEAP_HOST = 0, ISHMEMX_HEAP_DEVICE = 1, ISHMEMX_HEAP_COUNT = 2 };
 enum ishmemx_accelerator { ISHMEMX_DEVICE_NONE = 0, ISHMEMX_DEVICE_CUDA = 1, ISHMEMX_DEVICE_SIM = 2 };
 
@@ -58,7 +66,7 @@ typedef struct ishmemx_config {
     int control_fd;          /* control segment made by the launcher, or -1 */
     int accelerator;         /* enum ishmemx_accelerator */
     int device;              /* GPU ordinal; -1: local_pe modulo the number of GPUs */
-    int check;               /* checking mode */
+    int check;               /* bits of enum ishmemx_check */
     int64_t heap_bytes, device_heap_bytes;
     int64_t timeout_ns, init_timeout_ns; /* 0: none */
     int64_t spin;
@@ -68,6 +76,11 @@ typedef struct ishmemx_config {
 /* Fill `config` from the settings and from the environment of known launchers (ours, Open MPI, PMI,
  * Slurm, torchrun); without any, one PE. The accelerator is left ISHMEMX_DEVICE_NONE. */
 ISHMEMX_API int ishmemx_config_from_environment(ishmemx_config_t *config);
+
+/* UNSUPPORTED where bits of enum ishmemx_check ask for what is not there. */
+ISHMEMX_API int ishmemx_checks_supported(int64_t checks);
+/* The process records what it accesses, so that init takes ISHMEMX_CHECK_ORDER. */
+ISHMEMX_API void ishmemx_record_order(void);
 
 /* Collective. Calls are counted: a further one only asks for one more finalize, and its config is not
  * looked at. The thread level is what the first one asked for (ishmemx_init: multiple). */

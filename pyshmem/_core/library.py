@@ -255,6 +255,24 @@ def setting_number(name: str) -> int:
     return int(value[0])
 
 
+def checks_args() -> bool:
+    """Is what costs time to look at in arguments looked at?"""
+    return bool(setting_number("CHECK") & lib.ISHMEMX_CHECK_ARGS)
+
+
+def checks_order() -> bool:
+    """Is it recorded what accesses memory, and what orders that? A text that init refuses: no."""
+    value = ffi.new("int64_t *")
+    failed = lib.ishmemx_setting_number(b"CHECK", value)
+    return not failed and bool(value[0] & lib.ISHMEMX_CHECK_ORDER)
+
+
+def refuse_order(what: str) -> None:
+    """Raise UnsupportedError where PYSHMEM_CHECK=order would not see what a part of the package does."""
+    if checks_order():
+        raise errors.UnsupportedError(f"PYSHMEM_CHECK=order does not follow {what} yet")
+
+
 def size_text(nbytes: int) -> str:
     """Bytes for people: ``512 B``, ``1.5 MiB``, ``1 GiB``."""
     size, unit = float(nbytes), "B"

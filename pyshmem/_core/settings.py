@@ -17,7 +17,7 @@ class Setting(NamedTuple):
     """One row. The variable is ``PYSHMEM_<name>``; ``alias`` is read when that one is not set."""
 
     name: str
-    kind: str  # size, integer, integer:low:high, seconds, flag, choice:a|b|c, string
+    kind: str  # size, integer, integer:low:high, seconds, flag, choice:a|b|c, words:a|b|c, string
     default: str
     help: str
     alias: str = ""
@@ -88,8 +88,10 @@ SETTINGS = (
     Setting("TRACE_STAGES", "integer:1:", "32768",
             "stages of kernels that a PE keeps for a timeline, 64 bytes of device heap each"),
     Setting("CORE_HEAPS", "flag", "0", "core dumps hold the symmetric heaps too, this PE's and its peers'"),
-    Setting("CHECK", "flag", "0", "checking mode: overlap, sources changed too soon, arguments that differ between PEs",
+    Setting("CHECK", "words:args|order|deliver|strict", "0",
+            "what is checked, a list: args (or 1) overlap, sources changed too soon, arguments that differ between PEs; order, races between PEs",
             "SHMEM_DEBUG"),
+    Setting("CHECK_JSON", "string", "", "file of what PYSHMEM_CHECK=order reports, in JSON too"),
     Setting("CHECK_FIRST", "integer:0:1000000", "32",
             "so many of the first collectives of each team are compared between its PEs without checking mode; 0: none"),
     Setting("SPIN", "integer:-1:", "-1", "polls before a waiting PE yields its core; -1 chooses from the core count"),
@@ -100,6 +102,7 @@ SETTINGS = (
     Setting("CORES", "integer:0:", "0", "CPUs of this host's PEs together (set by the launcher that binds them)"),
     Setting("JOB", "string", "", "name of the job, the same on every PE (set by the launcher)"),
     Setting("CONTROL_FD", "integer", "-1", "descriptor of the job's control segment (set by the launcher)"),
+    Setting("CHECK_FD", "integer", "-1", "descriptor of what the PE records for PYSHMEM_CHECK=order (set by the launcher)"),
 )  # fmt: skip
 
 

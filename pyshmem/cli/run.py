@@ -83,6 +83,12 @@ _SECONDS = _Seconds(min=0)
     "--device-heap-size", metavar="SIZE", help="Device heap of a PE.  [PYSHMEM_DEVICE_HEAP_SIZE]"
 )
 @click.option(
+    "--check",
+    metavar="WHAT",
+    help="What is checked, with commas: args; order, races between PEs (exit status 3).  "
+    "[PYSHMEM_CHECK]",
+)
+@click.option(
     "--timeout",
     type=_SECONDS,
     default=0,
@@ -129,6 +135,7 @@ def run(
     device: str | None,
     heap_size: str | None,
     device_heap_size: str | None,
+    check: str | None,
     timeout: float,
     grace: float,
     bind: str | None,
@@ -146,19 +153,18 @@ def run(
     Options stand before TARGET; all that follows is passed to it. When a PE fails, the others are
     ended within two seconds and the report names the PE, the reason and where the others stood.
 
-    SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to the PEs. The first four
-    ask the job to end: the PEs have the time of --grace for it, and none when asked a second time
-    (Ctrl-C twice). The exit status is then 128 + signal, but 0 if all PEs end with 0 on SIGTERM.
-    SIGUSR1 and SIGUSR2 mean what the program makes of them.
+    SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to the PEs. The first four ask
+    the job to end, within the time of --grace, at once when asked again (Ctrl-C twice): the exit status
+    is then 128 + signal, but 0 if all PEs end with 0 on SIGTERM.
 
-    OMP_NUM_THREADS, OPENBLAS_NUM_THREADS, MKL_NUM_THREADS, NUMBA_NUM_THREADS and the like are set to
-    the share of a PE in the CPUs, unless set: all PEs' threads together are then as many as CPUs.
-    With -l or --output-dir, a terminal shows after 5 s of silence where the PEs stand.
-
-    With --hosts the command becomes oshrun, which starts the PEs, passes settings on and reports:
-    TARGET and Python have to be at the same path on all hosts, and ssh has to reach them.
+    OMP_NUM_THREADS, OPENBLAS_NUM_THREADS, MKL_NUM_THREADS, NUMBA_NUM_THREADS and the like are set to a
+    PE's share of the CPUs, unless set. With -l or --output-dir, a terminal shows after 5 s of silence
+    where the PEs stand.
+    With --hosts the command becomes oshrun, which starts the PEs, passes settings on and reports: TARGET
+    and Python have to be at the same path on all hosts, and ssh has to reach them.
     """
-    _export(CONDUIT=conduit, DEVICE=device, HEAP_SIZE=heap_size, DEVICE_HEAP_SIZE=device_heap_size)
+    sizes = {"HEAP_SIZE": heap_size, "DEVICE_HEAP_SIZE": device_heap_size}
+    _export(CONDUIT=conduit, DEVICE=device, CHECK=check, **sizes)
     try:
         check_settings(hosts=hosts is not None)
         tell_misspelt(os.environ if hosts is None else ())  # there PE 0 does

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
+from ..check import files
 from . import leftovers, ranks
 from .control import Control
 from .guard import Guard
@@ -60,15 +61,20 @@ def run_job(spec: JobSpec, control: Control) -> int:
 
     0 when every PE ended with 0; the status of the PE that failed first (128 + signal when it was
     killed); 124 after ``spec.timeout``; 128 + signal when the launcher was asked to end, but 0 when
-    all PEs ended with 0 after a SIGTERM, as programs do that save their state for a batch system.
+    all PEs ended with 0 after a SIGTERM, as programs do that save their state for a batch system; 3
+    where PYSHMEM_CHECK=order has found something.
     """
-    with Signals() as signals:
-        job = Job(spec, control, signals, progress=Progress())
-        job.run()
-    status, lines = job.conclusion()
-    if lines:
-        say(lines)
-    return status
+    with files.records(spec.n_pes, ordered=files.wanted(spec.settings)) as records:
+        spec = replace(spec, records=records.descriptors)
+        with Signals() as signals:
+            job = Job(spec, control, signals, progress=Progress())
+            job.run()
+        status, lines = job.conclusion()
+        if lines:
+            say(lines)
+        for text in (found := records.found()):
+            say([text])
+    return files.FOUND if found else status
 
 
 class Job:

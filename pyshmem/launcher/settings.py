@@ -21,6 +21,10 @@ def check_settings(*, hosts: bool = False) -> None:
     library.check(library.lib.ishmemx_settings_check())
     library.check_texts()
     cutover.check_settings()
+    checks = library.setting_number("CHECK")
+    library.check(library.lib.ishmemx_checks_supported(checks))
+    if hosts and checks & library.lib.ISHMEMX_CHECK_ORDER:
+        raise LaunchError("PYSHMEM_CHECK=order: the PEs have to be on one host, without --hosts")
     if not hosts:
         check_conduit(library.setting("CONDUIT")[0])
 

@@ -21,7 +21,8 @@ __all__ = ["JobSpec", "LaunchError", "resolve_command", "under_debugger"]
 
 #: What the launcher tells each PE of its place; nobody else's to set.
 PLACE = tuple(
-    f"PYSHMEM_{name}" for name in ("PE", "N_PES", "LOCAL_PE", "CORES", "JOB", "CONTROL_FD")
+    f"PYSHMEM_{name}"
+    for name in ("PE", "N_PES", "LOCAL_PE", "CORES", "JOB", "CONTROL_FD", "CHECK_FD")
 )
 
 
@@ -65,6 +66,7 @@ class JobSpec:
     shares: Sequence[Share] = ()  #: CPUs and threads by PE; empty: as the launcher's
     port: int = 0  #: of the host, at which PEs may meet, as PyTorch's do; 0: none
     debugged: Mapping[int, str] = field(default_factory=dict)  #: PEs under ``gdb`` or ``attach``
+    records: Sequence[int] = ()  #: descriptors for PYSHMEM_CHECK=order, by PE
     job: str = field(default_factory=lambda: secrets.token_hex(8))
 
     #: Whether the program itself sees to it that it dies with the launcher.
@@ -79,7 +81,7 @@ class JobSpec:
 
     def descriptors(self, pe: int) -> tuple[int, ...]:
         """More descriptors that ``pe`` inherits."""
-        return ()
+        return (self.records[pe],) if self.records else ()
 
     def answered(self, pe: int) -> bool:
         """Whether ``pe``, whose exit code is not known, did what it was to do."""
@@ -106,6 +108,8 @@ class JobSpec:
             PYSHMEM_CONTROL_FD=str(control_fd),
             PYSHMEM_DEVICE=self.device,
         )
+        if self.records:
+            variables["PYSHMEM_CHECK_FD"] = str(self.records[pe])
         if self.debugged:  # the others wait for the one that somebody steps through
             variables.setdefault("PYSHMEM_INIT_TIMEOUT", "0")
         # A crash in native code shows the Python lines that led to it.

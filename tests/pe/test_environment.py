@@ -87,6 +87,38 @@ def test_debug_is_the_checking_mode(text: str, checks: int, run_command: Callabl
     assert done.stdout == f"{checks}\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        ("0", 0),
+        ("1", 1),
+        ("no", 0),
+        ("args", 1),
+        ("ORDER", 2),
+        ("1,order", 3),
+        ("deliver,strict", 12),
+    ],
+)
+def test_what_is_checked_is_a_list(text: str, bits: int, run_command: Callable) -> None:
+    program = "from pyshmem._core.library import setting_number; print(setting_number('CHECK'))"
+    done = run_command([sys.executable, "-c", program], 60, check=True, PYSHMEM_CHECK=text)
+    assert done.stdout == f"{bits}\n"
+
+
+@pytest.mark.parametrize("text", ["2", "order;args", "order,", "orders"])
+def test_what_is_none_of_the_list_is_told(text: str, run_pes: Callable) -> None:
+    done = run_pes(1, "raise SystemExit(5)", env={"PYSHMEM_CHECK": text})
+    assert f"PYSHMEM_CHECK is '{text}', which is not 0, 1 or a list of args|order" in done.stderr
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("word", ["deliver", "strict"])
+def test_checks_that_are_not_there_raise(word: str, run_pes: Callable) -> None:
+    done = run_pes(1, "import pyshmem; pyshmem.init()", env={"PYSHMEM_CHECK": f"args,{word}"})
+    assert f"PYSHMEM_CHECK: {word} is not there yet; args and order are" in done.stderr
+    assert done.returncode != 0
+
+
 AGREE = """
 import os
 import re

@@ -30,6 +30,7 @@ LAYERS = (
     ("host",),
     ("host.collectives",),
     ("host.observe",),
+    ("check",),
     ("device", "triton.runtime", "launcher"),
     ("triton.interpreter",),
     ("triton.primitives",),

@@ -135,6 +135,11 @@ def test_a_setting_comes_from_its_variable(
         "seconds": ("0.25", 250_000_000, "soon"),
         "flag": ("1", 1, "perhaps"),
         "choice": (choices.split("|")[-1], len(choices.split("|")) - 1, "another"),
+        "words": (
+            "0," + choices.replace("|", ","),
+            (1 << len(choices.split("|"))) - 1,
+            "1,another",
+        ),
         "string": ("text", None, None),
     }[kind]
     if row.alias:

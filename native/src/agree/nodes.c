@@ -37,7 +37,7 @@ static int words_of_mine(bool kernels, int64_t *mine) {
 
     if (status || (status = ishmemx_setting_number("STAGE_SIZE", &mine[STAGE_SIZE])))
         return status;
-    mine[CHECK] = pysh.check; /* SHMEM_DEBUG turns it on, too */
+    mine[CHECK] = pysh.checks; /* SHMEM_DEBUG turns it on, too */
     mine[CHECK_FIRST] = pysh.check_first;
     mine[FIRST] = first_of_mine(mine[NODE_SIZE], kernels);
     return ISHMEMX_OK;

@@ -63,7 +63,36 @@ static int64_t spin_choose(int64_t wanted, int n_pes) {
     return n_pes <= pysh_cores() ? SPIN_ALONE : SPIN_SHARED;
 }
 
+static bool records_order;
+
+void ishmemx_record_order(void) {
+    records_order = true;
+}
+
+int ishmemx_checks_supported(int64_t checks) {
+    if (checks & (ISHMEMX_CHECK_DELIVER | ISHMEMX_CHECK_STRICT))
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "PYSHMEM_CHECK: %s is not there yet; args and order are",
+                         checks & ISHMEMX_CHECK_DELIVER ? "deliver" : "strict");
+    return ISHMEMX_OK;
+}
+
+/* Of what PYSHMEM_CHECK asks for, what there is here. */
+static int checks_check(int checks) {
+    int status = ishmemx_checks_supported(checks);
+
+    if (status)
+        return status;
+    if (checks & ISHMEMX_CHECK_ORDER && !records_order)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
+                         "PYSHMEM_CHECK: order is of programs in Python that `python -m pyshmem run` has started");
+    return ISHMEMX_OK;
+}
+
 static int config_check(const ishmemx_config_t *config) {
+    int status = checks_check(config->check);
+
+    if (status)
+        return status;
     if (config->n_pes < 1 || config->pe < 0 || config->pe >= config->n_pes)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "PE %d of a job of %d PEs", config->pe, config->n_pes);
     if (config->n_pes > 1 && !(config->job && *config->job))
@@ -186,7 +215,8 @@ static int job_start(const ishmemx_config_t *config) {
     pysh.timeout_ns = config->init_timeout_ns; /* until ready */
     pysh.spin = spin_choose(config->spin, config->n_pes);
     pysh.crowded = config->n_pes > pysh_cores();
-    pysh.check = config->check;
+    pysh.check = config->check & ISHMEMX_CHECK_ARGS;
+    pysh.checks = config->check;
     pysh.check_first = (unsigned)check_first;
     pysh.p2p = p2p != 0;
     pysh.several_hosts = pysh_launcher_several_hosts(config->n_pes);

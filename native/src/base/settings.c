@@ -155,6 +155,34 @@ static bool parse_choice(const char *choices, const char *text, int64_t *value_p
     }
 }
 
+/* A list with commas: words of `words`, "a|b|c", whose bits are 1, 2, 4, ...; for the first of them also what is true
+ * of a flag, and nothing for what is false. */
+static bool parse_words(const char *words, const char *text, int64_t *value_p) {
+    int64_t bits = 0;
+
+    for (;; text++) {
+        size_t span = strcspn(text, ",");
+        char one[16];
+        int64_t value;
+
+        if (span >= sizeof one)
+            return false;
+        memcpy(one, text, span);
+        one[span] = '\0';
+        if (parse_flag(one, &value))
+            bits |= value;
+        else if (parse_choice(words, one, &value))
+            bits |= INT64_C(1) << value;
+        else
+            return false;
+        text += span;
+        if (!*text)
+            break;
+    }
+    *value_p = bits;
+    return true;
+}
+
 int ishmemx_parse_size(const char *text, int64_t *nbytes) {
     if (!parse_size(text, nbytes))
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "'%s' is not a size such as 1.5G or 64k", text);
@@ -167,6 +195,13 @@ static void write_bounds(const char *bounds, char *text, size_t room) {
 
     if (*bounds)
         snprintf(text, room, " from %.*s%s%s", (int)least, bounds, bounds[least + 1] ? " to " : "", bounds + least + 1);
+}
+
+/* Flags and lists of words that begin with one: an alias, as SHMEM_DEBUG, may be anything. */
+static bool alias_is_set(const setting_t *setting, const char *origin, bool good, int64_t *value) {
+    if (!good && strcmp(origin, setting->alias) == 0)
+        *value = good = true;
+    return good;
 }
 
 /* `text` as the kind of `setting` has it; an error names `origin`. */
@@ -188,10 +223,11 @@ static int setting_number_of(const setting_t *setting, const char *text, const c
         wanted = "an integer";
         write_bounds(details, bounds, sizeof bounds);
     } else if (strcmp(setting->kind, "flag") == 0) {
-        good = parse_flag(text, value);
-        if (!good && strcmp(origin, setting->alias) == 0) /* SHMEM_DEBUG may be anything */
-            *value = good = true;
+        good = alias_is_set(setting, origin, parse_flag(text, value), value);
         wanted = "0 or 1";
+    } else if (strncmp(setting->kind, "words:", 6) == 0) {
+        good = alias_is_set(setting, origin, parse_words(details, text, value), value);
+        wanted = details;
     } else if (strncmp(setting->kind, "choice:", 7) == 0) {
         good = parse_choice(details, text, value);
         wanted = details;
@@ -201,7 +237,10 @@ static int setting_number_of(const setting_t *setting, const char *text, const c
     if (!good)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s is '%s', which is not %s%s%s",
                          strcmp(origin, "default") == 0 ? setting->variable : origin, text,
-                         wanted == details ? "one of " : "", wanted, bounds);
+                         wanted != details       ? ""
+                         : *setting->kind == 'w' ? "0, 1 or a list of "
+                                                 : "one of ",
+                         wanted, bounds);
     return ISHMEMX_OK;
 }
 

@@ -38,10 +38,11 @@ typedef struct pysh_state {
     int64_t team_tables_nbytes;   /* of the tables behind the first PYSH_SYSTEM_BYTES of the host arena */
     int64_t kernel_tables_nbytes; /* of those of kernels, on the arena where they meet */
     int64_t am_nbytes;            /* of the messages to memory out of reach, behind those on the host arena */
-    bool check;
-    unsigned check_first; /* collectives of each team, of each kind, that are compared without checking mode */
-    bool p2p;             /* kernels reach the device heaps of their node by loads and stores */
-    int32_t *node;        /* [n_pes] the first PE of each PE's node, the same table on all PEs */
+    bool check;                   /* checking mode: ISHMEMX_CHECK_ARGS of the next */
+    int checks;                   /* enum ishmemx_check */
+    unsigned check_first;         /* collectives of each team, of each kind, that are compared without checking mode */
+    bool p2p;                     /* kernels reach the device heaps of their node by loads and stores */
+    int32_t *node;                /* [n_pes] the first PE of each PE's node, the same table on all PEs */
     int n_nodes;
     int largest_node;  /* PEs of it; 0: not known yet */
     bool nodes_mapped; /* every PE maps the host arenas of all PEs of its node */

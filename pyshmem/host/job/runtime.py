@@ -58,7 +58,7 @@ class Job:
         self.n_pes: int = lib.ishmemx_n_pes()
         self.device = device
         self.gpu = gpu
-        self.checks = bool(library.setting_number("CHECK"))
+        self.checks = library.checks_args()
 
     if not TYPE_CHECKING:  # who would take any name for one that there is
 

@@ -14,6 +14,7 @@ Importing it registers the backend and the operators, and starts nothing. docs/t
 Extension.
 """
 
+from ..._core import library as _library
 from ..._core import moved as _moved
 from ..._torch import operators as _operators
 from ..._torch.process_groups import from_process_group
@@ -41,6 +42,8 @@ from . import backend as _backend
 from .backend import ShmemProcessGroup
 from .group import Options
 from .start import init_process_group
+
+_library.refuse_order("process groups and tensors of torch")
 
 __all__ = [
     "Options", "ShmemProcessGroup", "empty", "empty_like", "free", "from_process_group", "full",

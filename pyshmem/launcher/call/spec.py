@@ -28,7 +28,7 @@ class CallSpec(JobSpec):
 
     def descriptors(self, pe: int) -> tuple[int, ...]:
         """Where the call is, and where the result goes."""
-        return self.call, self.results[pe]
+        return self.call, self.results[pe], *super().descriptors(pe)
 
     def answered(self, pe: int) -> bool:
         """Whether the function returned there."""

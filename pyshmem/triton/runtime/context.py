@@ -358,7 +358,7 @@ def settings() -> tuple[bool, bool, bool]:
     near = library.setting_number("P2P")
     if runtime.initialized() and runtime.device_name() != "none":
         near = library.device_state()[lib.ISHMEMX_STATE_P2P]
-    return bool(near), bool(library.setting_number("CHECK")), stages.compiled_in()
+    return bool(near), library.checks_args(), stages.compiled_in()
 
 
 def _publish() -> None:

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.cuda.simulator import kernel as numba_kernel
 
+from ...._core import library
 from ...._core.arrays.checks import SymmetricArray, beyond_kernels, gone, masked
-from ...._core.library import check, lib
+from ...._core.library import check, checks_order, lib
 from ...._foreign import numba_simulator
 from ...state import P2P
-from . import queued
+from . import queued, scheduler
 from .arrays import kernel_array
 from .scheduler import WARP, Grid, SimThread, current, pause, running
 from .threads import STATE
@@ -100,7 +101,13 @@ def _interpret(kernel: Any, dimensions: Any, arguments: list[Any], number: int |
     grid.number = number
     with grid.active():
         grid.enter(kernel.fn)
+        if scheduler.RECORD is None:
+            grid.run()
+            return
+        threads = math.prod(dimensions[1])
+        scheduler.RECORD.begins(grid, threads)
         grid.run()
+        scheduler.RECORD.ends(grid, threads)
 
 
 #: Runs a kernel's grid, given its dimensions, its arguments and its word MODULE: device cpu has another.
@@ -114,6 +121,7 @@ def _run_active(kernel: Any, dimensions: Any, arguments: list[Any], number: int 
 
 def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
     """Launch in the order of a stream. Faults stay recorded for the next call of the host."""
+    library.refuse_order("kernels on streams")
     captured = queued.is_captured(handle)
     number, dimensions = _check(kernel), _dimensions(kernel)
     write_back: list[Callable[[], None]] = []
@@ -277,6 +285,11 @@ def install(finish_all: Callable[[], None]) -> None:
     Args:
         finish_all: waits for all streams.
     """
+    if checks_order():
+        from . import record
+
+        scheduler.RECORD = record
+        record.install()
     queued.install(finish_all)
     numba_simulator.LAUNCH.replace(_launch)
     numba_simulator.CONFIGURE.replace(_configure)

@@ -29,6 +29,9 @@ from .arrays import KernelLocal, KernelShared
 
 WARP = 32
 
+#: The module ``record`` while PYSHMEM_CHECK=order; ``launches`` puts it here.
+RECORD: Any = None
+
 
 class Group:
     """Threads that meet: a block, a warp of it, or the grid."""
@@ -97,6 +100,8 @@ class Group:
             if any(thread.meets != first for thread in self.waiting):
                 self._refuse_mixed()
             released, self.waiting = self.waiting, []
+            if RECORD is not None:
+                RECORD.met(released)
             for thread in released:
                 thread.grid.ready.append(thread)
 
@@ -120,7 +125,8 @@ class SimThread:
     """One CUDA thread. The names in camel case are what Numba's simulator reads."""
 
     __slots__ = (
-        "block", "blockIdx", "green", "grid", "meets", "routine", "threadIdx", "thread_id", "warp",
+        "block", "blockIdx", "green", "grid", "meets", "pending", "routine", "threadIdx", "thread_id",
+        "warp",
     )  # fmt: skip
 
     def __init__(self, grid: Grid, block: Block, warp: Group, place: Any, body: Any) -> None:
@@ -128,6 +134,7 @@ class SimThread:
         self.blockIdx, self.threadIdx, self.thread_id = place
         self.routine = ""  # of the device library that it is in
         self.meets = ""  # what routine it waits in, of those that wait
+        self.pending: Any = None  # of ``record``: what its group does when it has met
         self.green = greenlet(body, parent=grid.hub)
         for group in (block, warp, grid):
             group.join()

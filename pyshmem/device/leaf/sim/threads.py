@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._core.library import lib, not_initialized
+from ...._core.library import checks_order, lib, not_initialized
 from ...._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
 from ...families import BY_NUMBER, WHOLE_NUMBERS, not_whole
 from ...state import MODULE
@@ -184,6 +184,11 @@ def public_routine(function: Any) -> Any:
     It takes NumPy's integers but int64, from arguments and arrays of kernels, as ours.
     """
     name, written, whole = function.__name__, _written(function), _whole(function)
+    seen: Callable[..., Any] | None = None
+    if checks_order():
+        from . import record
+
+        seen = record.recorded(function)
 
     @functools.wraps(function)
     def public(*arguments: Any, **named: Any) -> Any:
@@ -199,6 +204,9 @@ def public_routine(function: Any) -> Any:
         thread = scheduler.current()
         outer, thread.routine = thread.routine, name
         try:
+            if seen is not None and not outer:
+                named = {key: _plain(value) for key, value in named.items()}
+                return seen(thread, tuple(map(_plain, arguments)), named)
             if not named and _OTHER_INTEGERS.isdisjoint(map(type, arguments)):
                 return function(*arguments)
             named = {key: _plain(value) for key, value in named.items()}

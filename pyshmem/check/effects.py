@@ -1,0 +1,542 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each routine of the host accesses and orders, as the specification says.
+
+A description takes the arguments by name. It returns the effects before the call, and a function that
+makes of the call's result the effects behind it, or None where there are none. ``Engine`` names them.
+"""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from .._core.library import Cmp, SignalOp, lib
+from ..host.job import runtime
+from ..host.teams.contexts import CTX_DEFAULT, Context
+from ..host.teams.team import TEAM_WORLD, Team
+from . import memory
+from .memory import Span, Unknown, own
+from .words import COMPARISONS
+
+Effects = list[tuple[Any, ...]]
+Arguments = dict[str, Any]
+Behind = Callable[[Any], Effects]
+Described = tuple[Effects, "Behind | None"]
+Describe = Callable[[Arguments], Described]
+
+_COMPARED = {int(cmp): n for n, cmp in enumerate((Cmp.EQ, Cmp.NE, Cmp.GT, Cmp.GE, Cmp.LT, Cmp.LE))}
+
+# ---- who takes part ------------------------------------------------------------------------------
+
+_teams: weakref.WeakKeyDictionary[Team, tuple[tuple[int, ...], int]] = weakref.WeakKeyDictionary()
+_teams_of: Counter[tuple[int, ...]] = Counter()
+_meetings: Counter[Any] = Counter()
+_requests: dict[int, tuple[Any, Behind]] = {}
+
+
+def forget() -> None:
+    """Another job begins."""
+    _teams.clear()
+    _teams_of.clear()
+    _requests.clear()
+
+
+def _world_pe(ctx: Context | None, pe: Any) -> int:
+    number = operator.index(pe)
+    if ctx is not None and ctx.handle and ctx.team is not TEAM_WORLD:
+        number = int(lib.ishmemx_team_world_pe(ctx.team.handle, number))
+    if not 0 <= number < runtime.current().n_pes:
+        raise Unknown
+    return number
+
+
+def _ctx(ctx: Context | None) -> int:
+    return 0 if ctx is None or ctx is CTX_DEFAULT else int(ctx.handle)
+
+
+def _key_of(team: Any) -> tuple[Any, int, int]:
+    """What a team is called on all its PEs, this PE's number in it, and how many there are."""
+    team = getattr(team, "_row", getattr(team, "row", team))
+    found = _teams.get(team)
+    if found is None:
+        pes = tuple(team.pes())
+        found = _teams[team] = pes, _teams_of[pes]
+        _teams_of[pes] += 1
+    return found, team.my_pe(), len(found[0])
+
+
+def _meet(team: Any, how: str = "all", root: int = 0, begun: str = "") -> tuple[Effects, Effects]:
+    """Coming to a collective, and leaving it."""
+    key, pe, n = _key_of(team)
+    name = (key, begun)
+    _meetings[name] += 1
+    meeting = *name, _meetings[name]
+    return [("E", meeting, pe)], [("X", meeting, pe, n, how, root)]
+
+
+def meet_all() -> tuple[Effects, Effects]:
+    """All PEs meet in a barrier: coming to it, and leaving it."""
+    before, behind = _meet(TEAM_WORLD)
+    return [("Q", None, None), *before], behind
+
+
+# ---- put and get ---------------------------------------------------------------------------------
+
+
+def _count(given: Any, default: int) -> int:
+    return default if given is None else operator.index(given)
+
+
+def _reads(span: Span, nelems: int, code: str = "r", *more: Any) -> Effects:
+    """Reading the local side, where that is on a heap."""
+    found = memory.where(span.address)
+    if found is None or not nelems:
+        return []
+    pe, heap, offset = found
+    return [(code, pe, heap, span.ranges(offset, nelems), *more)]
+
+
+def _writes(span: Span, nelems: int) -> Effects:
+    found = memory.where(span.address)
+    if found is None or not nelems:
+        return []
+    return [("w", found[0], found[1], span.ranges(found[2], nelems), None)]
+
+
+def _put(a: Arguments) -> Described:
+    dest, source = Span(a["dest"]), Span(a["source"])
+    pe, ctx = _world_pe(a["ctx"], a["pe"]), _ctx(a["ctx"])
+    nelems = _count(a["nelems"], source.nelems)
+    heap, offset = own(dest.address)
+    if not nelems:
+        return [], None
+    value = source.value() if nelems == 1 else None
+    sent = ("s", pe, heap, dest.ranges(offset, nelems), ctx, value)
+    return [*_reads(source, nelems), sent], None
+
+
+def _put_nbi(a: Arguments) -> Described:
+    before, _ = _put(a)
+    if not before:
+        return [], None
+    source, pe, ctx = Span(a["source"]), _world_pe(a["ctx"], a["pe"]), _ctx(a["ctx"])
+    return [*_reads(source, _count(a["nelems"], source.nelems), "rq", ctx, pe), before[-1]], None
+
+
+def _get(a: Arguments) -> Described:
+    dest, source = Span(a["dest"]), Span(a["source"])
+    pe, nelems = _world_pe(a["ctx"], a["pe"]), _count(a["nelems"], dest.nelems)
+    heap, offset = own(source.address)
+    if not nelems:
+        return [], None
+    read = ("r", pe, heap, source.ranges(offset, nelems))
+    return [], lambda _: [read, *_writes(dest, nelems)]
+
+
+def _get_nbi(a: Arguments) -> Described:
+    dest, source = Span(a["dest"]), Span(a["source"])
+    pe, nelems = _world_pe(a["ctx"], a["pe"]), _count(a["nelems"], dest.nelems)
+    heap, offset = own(source.address)
+    if not nelems:
+        return [], None
+    ctx, found = _ctx(a["ctx"]), memory.where(dest.address)
+    before: Effects = [("rq", pe, heap, source.ranges(offset, nelems), ctx, pe)]
+    if found is not None:
+        before.append(("wq", *found[:2], dest.ranges(found[2], nelems), ctx, pe))
+    return before, None
+
+
+def _p(a: Arguments) -> Described:
+    dest = Span(a["dest"])
+    heap, offset = own(dest.address)
+    value = int(a["value"]) if dest.dtype.kind in "iu" else None
+    pe = _world_pe(a["ctx"], a["pe"])
+    return [("s", pe, heap, dest.ranges(offset, 1), _ctx(a["ctx"]), value)], None
+
+
+def _g(a: Arguments) -> Described:
+    source = Span(a["source"])
+    heap, offset = own(source.address)
+    pe = _world_pe(a["ctx"], a["pe"])
+    return [], lambda _: [("r", pe, heap, source.ranges(offset, 1))]
+
+
+def _strided(put: bool, blocks: bool) -> Describe:
+    def describe(a: Arguments) -> Described:
+        dest, source = Span(a["dest"]), Span(a["source"])
+        block = operator.index(a["bsize"]) if blocks else 1
+        steps = [block if a[name] is None else operator.index(a[name]) for name in ("dst", "sst")]
+        near, step = (source, steps[1]) if put else (dest, steps[0])
+        if step < 1 or block < 1:
+            raise Unknown
+        room = max(0, (near.nelems - block) // step + 1)
+        count = _count(a["nblocks" if blocks else "nelems"], room)
+        heap, offset = own((dest if put else source).address)
+        pe, local = _world_pe(a["ctx"], a["pe"]), memory.where(near.address)
+        if not count:
+            return [], None
+        here: Effects = []
+        if local is not None:
+            held = near.ranges(local[2], count, step, block)
+            here = [("r" if put else "w", *local[:2], held, *(() if put else (None,)))]
+        if put:
+            there = dest.ranges(offset, count, steps[0], block)
+            return [*here, ("s", pe, heap, there, _ctx(a["ctx"]), None)], None
+        read = ("r", pe, heap, source.ranges(offset, count, steps[1], block))
+        return [], lambda _: [read, *here]
+
+    return describe
+
+
+# ---- signals and atomics -------------------------------------------------------------------------
+
+
+def _signal_word(array: Any) -> tuple[int, int, int]:
+    heap, offset = own(Span(array).address)
+    return heap, offset, offset + 8
+
+
+def _op(sig_op: Any) -> str:
+    return "add" if int(sig_op) == SignalOp.ADD else "set"
+
+
+def _put_signal(nbi: bool) -> Describe:
+    def describe(a: Arguments) -> Described:
+        dest, source = Span(a["dest"]), Span(a["source"])
+        pe, ctx = _world_pe(a["ctx"], a["pe"]), _ctx(a["ctx"])
+        nelems = _count(a["nelems"], source.nelems)
+        data = None
+        if nelems:
+            heap, offset = own(dest.address)
+            data = heap, dest.ranges(offset, nelems)
+        read = _reads(source, nelems, "rq", ctx, pe) if nbi else _reads(source, nelems)
+        word, how = _signal_word(a["sig_addr"]), _op(a["sig_op"])
+        return [*read, ("d", pe, data, ctx, word, how, int(a["signal"]))], None
+
+    return describe
+
+
+def _signal(how: str | None) -> Describe:
+    def describe(a: Arguments) -> Described:
+        pe, op = _world_pe(a["ctx"], a["pe"]), how or _op(a["sig_op"])
+        word = _signal_word(a["sig_addr"])
+        return [("d", pe, None, _ctx(a["ctx"]), word, op, int(a["signal"]))], None
+
+    return describe
+
+
+def _signal_fetch(a: Arguments) -> Described:
+    word = _signal_word(a["sig_addr"])
+    return [], lambda seen: [("a", memory.me, *word, 0, "get", None, int(seen), True)]
+
+
+def _atomic(op: str, fetches: bool, value: Any = None) -> Describe:
+    """``op``: set, add, get, or other, of which the value is not followed."""
+
+    def describe(a: Arguments) -> Described:
+        word = Span(a["source"] if op == "get" else a["dest"])
+        heap, offset = own(word.address)
+        pe, ctx = _world_pe(a["ctx"], a["pe"]), _ctx(a["ctx"])
+        given = a.get("value", value)
+        change = int(given) if word.dtype.kind in "iu" and given is not None else None
+        place = pe, heap, offset, offset + word.dtype.itemsize, ctx
+        if not fetches:
+            return [("a", *place, op, change, None, False)], None
+
+        def behind(old: Any) -> Effects:
+            done, seen = op, int(old) if word.dtype.kind in "iu" else None
+            if op == "compare":
+                done = "set" if old == a["cond"] else "get"
+            return [("a", *place, done, change, seen, True)]
+
+        return [], behind
+
+    return describe
+
+
+def _atomic_nbi(op: str) -> Describe:
+    """Of what is fetched nothing is known before quiet, and so nobody is heard."""
+
+    def describe(a: Arguments) -> Described:
+        word, fetch = Span(a["source"] if op == "get" else a["dest"]), Span(a["fetch"])
+        heap, offset = own(word.address)
+        pe, ctx, found = _world_pe(a["ctx"], a["pe"]), _ctx(a["ctx"]), memory.where(fetch.address)
+        place = pe, heap, offset, offset + word.dtype.itemsize, ctx
+        before: Effects = [("a", *place, op, None, None, False)]
+        if found is not None:
+            before.append(("wq", *found[:2], fetch.ranges(found[2], 1), ctx, pe))
+        return before, None
+
+    return describe
+
+
+# ---- waits ---------------------------------------------------------------------------------------
+
+
+def wait_for(span: Span, n: int, cmp: Any, value: Any) -> Callable[[int | None], tuple[Any, ...]]:
+    """The effect of having waited for element ``n``; None before: it had to be waited for."""
+    size = span.dtype.itemsize
+    heap, offset = own(span.address + n * size)
+    number, right = _COMPARED[int(cmp)], int(value)
+    before = memory.peek(span.address + n * size, span.dtype)
+    if before is not None and not COMPARISONS[number](before, right):
+        before = None
+    return lambda seen: ("W", heap, offset, offset + size, number, right, before, seen)
+
+
+def holds(span: Span, n: int, cmp: Any, value: Any) -> bool:
+    """Does element ``n`` compare now?"""
+    seen = memory.peek(span.address + n * span.dtype.itemsize, span.dtype)
+    return seen is not None and COMPARISONS[_COMPARED[int(cmp)]](seen, int(value))
+
+
+def _wait_until(a: Arguments) -> Described:
+    waited = wait_for(Span(a["ivar"]), 0, a["cmp"], a["cmp_value"])
+    return [], lambda _: [waited(None)]
+
+
+def _test(a: Arguments) -> Described:
+    waited = wait_for(Span(a["ivar"]), 0, a["cmp"], a["cmp_value"])
+    return [], lambda holds: [waited(None)] if holds else []
+
+
+def _signal_wait_until(a: Arguments) -> Described:
+    waited = wait_for(Span(a["sig_addr"]), 0, a["cmp"], a["cmp_value"])
+    return [], lambda seen: [waited(int(seen))]
+
+
+def _wait_set(which: str, vector: bool) -> Describe:
+    def describe(a: Arguments) -> Described:
+        span = Span(a["ivars"])
+        count = _count(a["nelems"], span.nelems)
+        status = a["status"]
+        left = [n for n in range(count) if status is None or not np.ravel(status)[n]]
+        values = np.ravel(a["cmp_values"]) if vector else None
+        waits = {
+            n: wait_for(span, n, a["cmp"], a["cmp_value"] if values is None else values[n])
+            for n in left
+        }
+
+        def behind(result: Any) -> Effects:
+            if which == "all":
+                found: Iterable[int] = left if result is None or result else ()
+            elif which == "any":
+                found = () if result is None else (result,)
+            else:
+                found = result
+            return [waits[int(n)](None) for n in found]
+
+        return [], behind
+
+    return describe
+
+
+# ---- order and collectives -----------------------------------------------------------------------
+
+
+def _fence(a: Arguments) -> Described:
+    return [("F", _ctx(a["ctx"]))], None
+
+
+def _quiet(a: Arguments) -> Described:
+    ctx = _ctx(a["ctx"])
+    return [], lambda _: [("Q", ctx, None)]
+
+
+def _pe_quiet(a: Arguments) -> Described:
+    ctx = a["ctx"]
+    pes = tuple(_world_pe(ctx, pe) for pe in a["pes"])
+    return [], lambda _: [("Q", _ctx(ctx), pes)]
+
+
+def _barrier_all(_: Arguments) -> Described:
+    before, behind = meet_all()
+    return before, lambda _: behind
+
+
+def _sync(a: Arguments) -> Described:
+    before, behind = _meet(a.get("team", a.get("self", TEAM_WORLD)))
+    return before, lambda _: behind
+
+
+#: By routine: elements of the source that a PE gives, and of dest that it gets, in blocks of
+#: ``nelems``: one, one for each PE, or none that are known; who hears whom.
+MOVED: dict[str, tuple[bool, bool | None, str]] = {
+    "broadcast": (False, False, "root"),
+    "fcollect": (False, True, "all"),
+    "collect": (False, None, "all"),
+    "alltoall": (True, True, "all"),
+    "alltoalls": (True, True, "all"),
+    "sum_inscan": (False, False, "up"),
+    "sum_exscan": (False, False, "up"),
+    **{
+        f"{op}_reduce": (False, False, "all")
+        for op in ("and", "or", "xor", "max", "min", "sum", "prod")
+    },
+    **{
+        f"{op}_reduce_scatter": (True, False, "all")
+        for op in ("and", "or", "xor", "max", "min", "sum", "prod")
+    },
+}
+
+
+def _collective(name: str, begun: str = "") -> Describe:
+    many_in, many_out, how = MOVED[name]
+
+    def describe(a: Arguments) -> Described:
+        source, dest, team = Span(a["source"]), Span(a["dest"]), a["team"]
+        root = operator.index(a.get("root", 0))
+        before, behind = _meet(team, how, root, begun)
+        _, me, n = _key_of(team)
+        sst, dst = operator.index(a.get("sst", 1)), operator.index(a.get("dst", 1))
+        room = -(-source.nelems // sst)
+        nelems = _count(a["nelems"], room // n if many_in else room)
+        gives = nelems * (n if many_in else 1)
+        gets = nelems * (n if many_out else 1)
+        if gives and not (how == "root" and me != root):
+            found = memory.where(source.address)
+            if found is not None:
+                held = source.ranges(found[2], gives, sst)
+                before = [("r", *found[:2], held), *before]
+        found = memory.where(dest.address)
+        if gets and many_out is not None and found is not None:
+            behind = [*behind, ("w", *found[:2], dest.ranges(found[2], gets, dst), None)]
+        return before, lambda _: behind
+
+    return describe
+
+
+def _begun(describe: Describe) -> Describe:
+    """A form that returns a request: what is behind it comes when that is complete."""
+
+    def begin(a: Arguments) -> Described:
+        before, behind = describe(a)
+
+        def keep(request: Any) -> Effects:
+            if behind is not None:
+                _requests[id(request)] = request, behind
+            return []
+
+        return before, keep
+
+    return begin
+
+
+def _barrier_nb(a: Arguments) -> Described:
+    before, behind = _meet(a["team"], begun="nb")
+    return [("Q", None, None), *before], lambda _: behind
+
+
+def _sync_nb(a: Arguments) -> Described:
+    before, behind = _meet(a["team"], begun="nb")
+    return before, lambda _: behind
+
+
+def _request_done(a: Arguments) -> Described:
+    request = a["self"]
+
+    def behind(done: Any) -> Effects:
+        if done is False:
+            return []
+        _, after = _requests.pop(id(request), (None, None))
+        return [] if after is None else after(None)
+
+    return [], behind
+
+
+# ---- locks, teams, memory ------------------------------------------------------------------------
+
+
+def _lock_word(a: Arguments) -> tuple[int, int]:
+    return own(Span(a["lock"] if "lock" in a else a["self"].word).address)
+
+
+def _set_lock(a: Arguments) -> Described:
+    word = _lock_word(a)
+    return [], lambda _: [("L", *word)]
+
+
+def _test_lock(a: Arguments) -> Described:
+    word = _lock_word(a)
+    return [], lambda got: [("L", *word)] if got else []
+
+
+def _clear_lock(a: Arguments) -> Described:
+    return [("Q", None, None), ("U", *_lock_word(a))], None
+
+
+def _free(a: Arguments) -> Described:
+    span = Span(a["array"])
+    if not span.nelems:
+        return [], None
+    before, behind = meet_all()
+    return [*before, ("D", *own(span.address))], lambda _: behind
+
+
+def _split(a: Arguments) -> Described:
+    parent = a["self"] if "self" in a else a["parent"]
+    before, behind = _meet(parent)
+    return before, lambda _: behind
+
+
+def _to_numpy(a: Arguments) -> Described:
+    found = memory.ranges_of(a["array"]) if isinstance(a["array"], np.ndarray) else None
+    return ([], None) if found is None else ([("r", *found)], None)
+
+
+_BITS = ("and", "or", "xor")
+ROUTINES: dict[str, Describe] = {
+    "put": _put, "put_nbi": _put_nbi, "get": _get, "get_nbi": _get_nbi, "p": _p, "g": _g,
+    "iput": _strided(True, False), "iget": _strided(False, False),
+    "ibput": _strided(True, True), "ibget": _strided(False, True),
+    "put_signal": _put_signal(False), "put_signal_nbi": _put_signal(True),
+    "signal_op": _signal(None), "signal_set": _signal("set"), "signal_add": _signal("add"),
+    "signal_fetch": _signal_fetch, "signal_wait_until": _signal_wait_until,
+    "wait_until": _wait_until, "test": _test,
+    "atomic_fetch": _atomic("get", True), "atomic_set": _atomic("set", False),
+    "atomic_swap": _atomic("set", True), "atomic_compare_swap": _atomic("compare", True),
+    "atomic_inc": _atomic("add", False, 1), "atomic_fetch_inc": _atomic("add", True, 1),
+    "atomic_add": _atomic("add", False), "atomic_fetch_add": _atomic("add", True),
+    **{f"atomic_{op}": _atomic("other", False) for op in _BITS},
+    **{f"atomic_fetch_{op}": _atomic("other", True) for op in _BITS},
+    "atomic_fetch_nbi": _atomic_nbi("get"),
+    **{
+        f"atomic_{op}_nbi": _atomic_nbi("other")
+        for op in ("swap", "compare_swap", "fetch_inc", "fetch_add", *(f"fetch_{b}" for b in _BITS))
+    },
+    **{
+        f"{call}_{which}{'_vector' * vector}": _wait_set(which, vector)
+        for call in ("wait_until", "test") for which in ("all", "any", "some")
+        for vector in (False, True)
+    },
+    "fence": _fence, "quiet": _quiet, "pe_quiet": _pe_quiet,
+    "barrier_all": _barrier_all, "sync_all": _sync, "drain": _barrier_all,
+    **{name: _collective(name) for name in MOVED},
+    **{f"{name}_nb": _begun(_collective(name, "nb")) for name in MOVED},
+    "barrier_nb": _begun(_barrier_nb), "sync_nb": _begun(_sync_nb),
+    "set_lock": _set_lock, "test_lock": _test_lock, "clear_lock": _clear_lock, "free": _free,
+    "to_numpy": _to_numpy,
+}  # fmt: skip
+
+
+def _of_context(describe: Describe) -> Describe:
+    return lambda a: describe({**a, "ctx": a["self"]})
+
+
+TEAM_METHODS: dict[str, Describe] = {
+    "sync": _sync, "split": _split, "split_strided": _split, "split_2d": _split, "from_pes": _split,
+}  # fmt: skip
+CHANNEL_METHODS: dict[str, Describe] = {"sync": _sync}
+CONTEXT_METHODS: dict[str, Describe] = {
+    "fence": _of_context(_fence), "quiet": _of_context(_quiet),
+    "pe_quiet": _of_context(_pe_quiet), "destroy": _of_context(_quiet),
+}  # fmt: skip
+REQUEST_METHODS: dict[str, Describe] = {"wait": _request_done, "test": _request_done}
+LOCK_METHODS: dict[str, Describe] = {
+    "set": _set_lock, "test": _test_lock, "clear": _clear_lock,
+}  # fmt: skip

@@ -1,0 +1,415 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From what the PEs have recorded to pairs of accesses that nothing orders.
+
+The records of all PEs come in the order of time, and each is applied to the clock of its agent, to the
+words and to the shadow. Edges are those of the specification and no others: that one access came earlier
+by the clock on the wall orders nothing.
+
+A write is recorded before it is done, and what a call has seen after it has: who saw it comes later.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from .clocks import Clock, Event, Kind, Lane, Lanes
+from .shadow import Access, Cell, Shadow
+from .words import Wait, Word
+
+Ranges = Iterable[tuple[int, int]]
+Agent = tuple[int, int]  # PE, and number there: 0 is the host's
+
+
+class Race(NamedTuple):
+    """Two accesses that nothing orders, or one to memory that is gone."""
+
+    first: Access
+    second: Access
+    low: int  # of the bytes that both touch
+    high: int
+    issued: bool  # the first is known to have been issued, but not to be done
+    block: Block | None
+    rule: str  # unordered, or freed
+
+
+class Block:
+    """An allocation, at the same place of all PEs."""
+
+    def __init__(self, low: int, high: int, count: int, about: tuple[Any, ...]) -> None:
+        self.low, self.high, self.count = low, high, count
+        self.itemsize, self.shape, self.zero, self.internal, self.site = about
+        self.words: dict[tuple[int, int], Word] = {}
+        self.freed: dict[int, tuple[int, str]] = {}  # by PE: where, and by what
+
+    def word(self, pe: int, low: int) -> Word:
+        """The history of a word."""
+        found = self.words.get((pe, low))
+        if found is None:
+            found = self.words[pe, low] = Word(0 if self.zero else None)
+        return found
+
+
+class _Heap:
+    """The blocks of a heap, and the shadow of each PE's copy."""
+
+    def __init__(self) -> None:
+        self.lows: list[int] = []
+        self.blocks: dict[int, Block] = {}
+        self.shadows: dict[int, Shadow] = {}
+
+    def block(self, low: int) -> Block | None:
+        n = bisect_right(self.lows, low) - 1
+        if n < 0:
+            return None
+        found = self.blocks[self.lows[n]]
+        return found if low < found.high else None
+
+    def add(self, block: Block) -> None:
+        for low in [low for low in self.lows if low < block.high]:
+            if self.blocks[low].high > block.low:
+                self.lows.remove(low)
+                del self.blocks[low]
+        insort(self.lows, block.low)
+        self.blocks[block.low] = block
+        for shadow in self.shadows.values():
+            shadow.forget(block.low, block.high)
+
+    def shadow(self, pe: int) -> Shadow:
+        found = self.shadows.get(pe)
+        if found is None:
+            found = self.shadows[pe] = Shadow()
+        return found
+
+
+class _Meeting:
+    """A collective: what its members know where they come in."""
+
+    def __init__(self) -> None:
+        self.entered: dict[int, Clock] = {}
+        self.left = 0
+
+
+class _Call(NamedTuple):
+    """What is the same for all effects of a record."""
+
+    at: int
+    pe: int
+    agent: int
+    clock: Clock
+    site: int
+    routine: str
+
+
+class Engine:
+    """Applies records, and collects ``races``: one for each pair of source lines and each rule."""
+
+    def __init__(self) -> None:
+        self.lanes = Lanes()
+        self.races: dict[tuple[Any, ...], Race] = {}
+        self.agents: list[Agent] = []
+        self.names: dict[int, str] = {}
+        self._numbers: dict[Agent, int] = {}
+        self._clocks: dict[int, Clock] = {}
+        self._heaps = (_Heap(), _Heap())
+        self._meetings: dict[Any, _Meeting] = {}
+        self._locks: dict[tuple[int, int], Clock] = {}
+        self._effects: dict[str, Callable[..., None]] = {
+            "r": self._read, "w": self._store, "s": self._send, "rq": self._read_until_quiet,
+            "wq": self._write_until_quiet, "d": self._put_signal, "a": self._atomic,
+            "W": self._waited, "F": self._fence, "Q": self._quiet, "E": self._enter,
+            "X": self._leave, "L": self._lock, "U": self._unlock, "M": self._allocate,
+            "D": self._free, "B": self._begin, "J": self._end, "H": self._met,
+        }  # fmt: skip
+
+    # ---- records ---------------------------------------------------------------------------------
+
+    def apply(self, pe: int, record: tuple[Any, ...], site: int) -> None:
+        """One record of ``pe``: time, agent, site, routine, effects; ``site`` is the job's number."""
+        at, number, _, routine, effects = record
+        agent = self.agent(pe, number)
+        call = _Call(at, pe, agent, self._clocks[agent], site, routine)
+        for code, *given in effects:
+            self._effects[code](call, *given)
+
+    def agent(self, pe: int, number: int) -> int:
+        """The job's number of an agent of a PE."""
+        found = self._numbers.get((pe, number))
+        if found is None:
+            found = self._numbers[pe, number] = len(self.agents)
+            self.agents.append((pe, number))
+            self._clocks[found] = Clock()
+        return found
+
+    # ---- memory ----------------------------------------------------------------------------------
+
+    def _allocate(
+        self, call: _Call, heap: int, low: int, high: int, count: int, *about: Any
+    ) -> None:
+        known = self._heaps[heap].blocks.get(low)
+        if known is None or known.count < count or known.high != high:
+            self._heaps[heap].add(Block(low, high, count, (*about, call.site)))
+
+    def _free(self, call: _Call, heap: int, low: int) -> None:
+        block = self._heaps[heap].blocks.get(low)
+        if block is not None:
+            block.freed[call.pe] = call.site, call.routine
+
+    def _number(self, call: _Call, kind: Kind, target: int, ctx: int = 0) -> Event:
+        """A new access of the agent: its lane and its number there."""
+        lanes = self.lanes
+        lane = lanes.number(Lane(call.agent, call.pe, kind, target, ctx))
+        lanes.issued[lane] += 1
+        number = call.clock.issued[lane] = lanes.issued[lane]
+        return lane, number
+
+    def _access(
+        self, call: _Call, event: Event, mode: str, pe: int, heap: int, ranges: Ranges, sent: bool
+    ) -> Access | None:
+        """Look at the history of what is accessed, and become a part of it."""
+        made: Access | None = None
+        thread = self.names.get(call.agent, "")
+        shadow = self._heaps[heap].shadow(pe)
+        for low, high in ranges:
+            block = self._heaps[heap].block(low)
+            if block is not None and block.internal:
+                continue
+            made = Access(
+                call.agent, event, mode, call.routine, call.site, ((pe, heap), low, high), call.at
+            )
+            made.thread = thread
+            if block is not None and call.pe in block.freed:
+                self._tell_freed(call, made, block)
+            for n, start, end, cell in shadow.split(low, high):
+                self._compare(call, made, cell, start, end, block, sent)
+                shadow.set(n, _after(cell, made))
+        return made
+
+    def _compare(
+        self,
+        call: _Call,
+        new: Access,
+        cell: Cell,
+        low: int,
+        high: int,
+        block: Block | None,
+        sent: bool,
+    ) -> None:
+        """Tell of each earlier access that has to happen before ``new``, and need not."""
+        old = [] if cell.write is None else [cell.write]
+        if not new.atomic:
+            old += [one for one in cell.atomics if new.writes or one.writes]
+        if new.writes:
+            old += cell.reads
+        for one in old:
+            if one.event == new.event:
+                continue
+            if not call.clock.has(one.event, low & ~7, self.lanes, sent):
+                issued = one.event[1] <= call.clock.issued.get(one.event[0], 0)
+                key = "unordered", *sorted((one.site, new.site))
+                race = Race(one, new, low, high, issued, block, "unordered")
+                self.races.setdefault(key, race)
+
+    def _tell_freed(self, call: _Call, new: Access, block: Block) -> None:
+        site, routine = block.freed[call.pe]
+        first = Access(
+            call.agent, new.event, "free", routine, site, (new.where, new.low, new.high), call.at
+        )
+        race = Race(first, new, new.low, new.high, False, block, "freed")
+        self.races.setdefault(("freed", site, new.site), race)
+
+    def _read(self, call: _Call, pe: int, heap: int, ranges: Ranges) -> None:
+        event = self._number(call, Kind.AT_ONCE, pe)
+        self._access(call, event, "read", pe, heap, ranges, False)
+
+    def _store(self, call: _Call, pe: int, heap: int, ranges: Ranges, value: int | None) -> None:
+        if pe != call.pe:  # through what ptr returned
+            self._send(call, pe, heap, ranges, 0, value)
+            return
+        event = self._number(call, Kind.AT_ONCE, pe)
+        made = self._access(call, event, "write", pe, heap, ranges, False)
+        self._note_write(call, made, ranges, value, pe, heap, event)
+
+    def _send(
+        self, call: _Call, pe: int, heap: int, ranges: Ranges, ctx: int, value: int | None
+    ) -> None:
+        event = self._number(call, Kind.DELIVERED, pe, ctx)
+        made = self._access(call, event, "write", pe, heap, ranges, True)
+        self._note_write(call, made, ranges, value, pe, heap, event)
+        if pe == call.pe:  # one's own memory is written when the call returns
+            call.clock.know(event[0], event[1], self.lanes)
+
+    def _note_write(
+        self,
+        call: _Call,
+        made: Access | None,
+        ranges: Ranges,
+        value: int | None,
+        pe: int,
+        heap: int,
+        event: Event,
+    ) -> None:
+        """A wait may be for what is written here."""
+        if made is None:
+            return
+        made.released = call.clock.released_to(pe, self.lanes)
+        ((low, high), *more) = ranges
+        block = self._heaps[heap].block(low)
+        if value is None or more or high - low > 8 or block is None:
+            return
+        self._change(call, block, pe, low, "set", value, made.released, (event,))
+
+    def _change(
+        self,
+        call: _Call,
+        block: Block,
+        pe: int,
+        low: int,
+        op: str,
+        value: int | None,
+        released: Clock,
+        known: tuple[Any, ...],
+    ) -> None:
+        word = block.word(pe, low)
+        word.change(op, value, released, known, call.at)
+        word.forget_old(self.lanes)
+
+    def _read_until_quiet(
+        self, call: _Call, pe: int, heap: int, ranges: Ranges, ctx: int, target: int
+    ) -> None:
+        event = self._number(call, Kind.BY_QUIET, target, ctx)
+        self._access(call, event, "read", pe, heap, ranges, False)
+
+    def _write_until_quiet(
+        self, call: _Call, pe: int, heap: int, ranges: Ranges, ctx: int, target: int
+    ) -> None:
+        event = self._number(call, Kind.BY_QUIET, target, ctx)
+        self._access(call, event, "write", pe, heap, ranges, False)
+
+    def _put_signal(
+        self, call: _Call, pe: int, data: Any, ctx: int, word: Any, op: str, value: int
+    ) -> None:
+        """Data, and a signal that is known to come behind it, and behind nothing else."""
+        known: tuple[Any, ...] = ()
+        if data is not None:
+            heap, ranges = data
+            event = self._number(call, Kind.SIGNALLED, pe, ctx)
+            self._access(call, event, "write", pe, heap, ranges, True)
+            known = (event,)
+        heap, low, high = word
+        self._atomic(call, pe, heap, low, high, ctx, op, value, None, False, known)
+        if pe == call.pe and known:
+            call.clock.know(known[0][0], known[0][1], self.lanes)
+
+    def _atomic(
+        self,
+        call: _Call,
+        pe: int,
+        heap: int,
+        low: int,
+        high: int,
+        ctx: int,
+        op: str,
+        value: int | None,
+        fetched: int | None,
+        at_once: bool,
+        carried: tuple[Any, ...] = (),
+    ) -> None:
+        """An atomic operation, or a signal; ``carried``: the data that came before it."""
+        event = self._number(call, Kind.AT_ONCE if at_once else Kind.DELIVERED, pe, ctx)
+        mode = "atomic read" if op == "get" else "atomic write"
+        self._access(call, event, mode, pe, heap, ((low, high),), True)
+        block = self._heaps[heap].block(low)
+        if block is None or block.internal:
+            return
+        released = call.clock.released_to(pe, self.lanes)
+        if fetched is not None:
+            block.word(pe, low).heard_by(call.clock, None, fetched, self.lanes)
+        if op != "get":
+            self._change(call, block, pe, low, op, value, released, (event, *carried))
+
+    # ---- order -----------------------------------------------------------------------------------
+
+    def _waited(self, call: _Call, heap: int, low: int, high: int, *wait: Any) -> None:
+        block = self._heaps[heap].block(low)
+        if block is None or block.internal:
+            return
+        word = block.word(call.pe, low)
+        write = self._heaps[heap].shadow(call.pe).at(low).write
+        known = word.changes and write is not None and word.changes[-1].at >= write.at
+        if write is not None and not known and write.released is not None:
+            lane, number = write.event  # of a longer write, this word alone is known to be there
+            at_once = self.lanes.of[lane].kind == Kind.AT_ONCE
+            one: Any = number if at_once else (number, low & ~7)
+            word.change("set", None, write.released, ((lane, one),), write.at)
+        word.heard_by(call.clock, Wait(*wait), None, self.lanes)
+
+    def _fence(self, call: _Call, ctx: int | None) -> None:
+        call.clock.fence(self.lanes, call.pe, ctx)
+
+    def _quiet(self, call: _Call, ctx: int | None, targets: tuple[int, ...] | None) -> None:
+        to = None if targets is None else frozenset(targets)
+        call.clock.quiet(self.lanes, call.pe, ctx, to)
+
+    def _enter(self, call: _Call, key: Any, me: int) -> None:
+        meeting = self._meetings.setdefault(key, _Meeting())
+        clock = call.clock.copy()
+        clock.fenced = {}
+        meeting.entered[me] = clock
+
+    def _leave(self, call: _Call, key: Any, me: int, n: int, how: str, root: int) -> None:
+        """``how``: all hear all, all hear the root, or each hears those below."""
+        meeting = self._meetings.get(key)
+        if meeting is None:
+            return
+        for pe, clock in meeting.entered.items():
+            if how == "all" or (how == "root" and pe == root) or (how == "up" and pe <= me):
+                call.clock.join(clock, self.lanes)
+        meeting.left += 1
+        if meeting.left == n:
+            del self._meetings[key]
+
+    def _lock(self, call: _Call, heap: int, low: int) -> None:
+        if (clock := self._locks.get((heap, low))) is not None:
+            call.clock.join(clock, self.lanes)
+
+    def _unlock(self, call: _Call, heap: int, low: int) -> None:
+        clock = call.clock.copy()
+        clock.fenced = {}
+        self._locks[heap, low] = clock
+
+    # ---- threads of kernels ----------------------------------------------------------------------
+
+    def _begin(self, call: _Call, first: int, count: int, name: str, threads: int) -> None:
+        """Agents ``first`` and so on begin, with what this one knows: a kernel, ``threads`` a block."""
+        for n in range(count):
+            agent = self.agent(call.pe, first + n)
+            self._clocks[agent].become(call.clock)
+            self.names[agent] = f"kernel {name}, block {n // threads}, thread {n % threads}"
+
+    def _end(self, call: _Call, first: int, count: int) -> None:
+        """They have ended, and this one knows what they knew."""
+        for number in range(first, first + count):
+            agent = self.agent(call.pe, number)
+            call.clock.join(self._clocks[agent], self.lanes)
+
+    def _met(self, call: _Call, agents: tuple[int, ...]) -> None:
+        """Agents of a PE have met in a barrier."""
+        clocks = [self._clocks[self.agent(call.pe, number)] for number in agents]
+        together = Clock()
+        for clock in clocks:
+            together.join(clock, self.lanes)
+        for clock in clocks:
+            clock.become(together)
+
+
+def _after(cell: Cell, new: Access) -> Cell:
+    """The history with one more access."""
+    if new.atomic:
+        others = tuple(one for one in cell.atomics if one.event[0] != new.event[0])
+        return Cell(cell.write, cell.reads, (*others, new))
+    if new.writes:
+        return Cell(new)
+    others = tuple(one for one in cell.reads if one.event[0] != new.event[0])
+    return Cell(cell.write, (*others, new), cell.atomics)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The file of a PE's records: what it accesses and what orders it, as it goes.
+
+The launcher makes a file without a name for each PE, which inherits it. A record is a tuple that
+``marshal`` writes: (time, agent, site, routine, effects), where the effects are those of ``Engine``.
+A site is a source line of the program, and has a record of its own before it is used.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+#: Records that are kept before they are written.
+_MANY = 2000
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+_LIBRARIES = (sysconfig.get_path("stdlib") + os.sep, os.sep + "site-packages" + os.sep, "<frozen ")
+
+now = time.monotonic_ns  # one clock for all PEs of a host
+
+
+class Log:
+    """Writes the records of this process."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd, self._pid = fd, os.getpid()
+        self._kept: list[bytes] = []
+        self._sites: dict[tuple[Any, int], int] = {}
+
+    def write(self, at: int, agent: int, routine: str, effects: list[tuple[Any, ...]]) -> None:
+        """A record of what the caller's caller does, on the program's line."""
+        self.write_at(at, agent, self.site(), routine, effects)
+
+    def write_at(
+        self, at: int, agent: int, site: int, routine: str, effects: list[tuple[Any, ...]]
+    ) -> None:
+        """The same of another line."""
+        self._kept.append(marshal.dumps((at, agent, site, routine, effects)))
+        if len(self._kept) >= _MANY:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is kept: before a call that may wait for ever, and at the end."""
+        if not self._kept or os.getpid() != self._pid:  # a child of fork is no PE
+            return
+        kept, self._kept = self._kept, []
+        data = memoryview(b"".join(kept))
+        while data:
+            data = data[os.write(self._fd, data) :]
+
+    def site(self) -> int:
+        """The number of the line of the program that is at work."""
+        frame = _caller_outside()
+        if frame is None:
+            return self._number("(the library)", 0, "")
+        code = frame.f_code
+        found = self._sites.get((code, frame.f_lineno))
+        if found is None:
+            found = self._number(code.co_filename, frame.f_lineno, code.co_qualname)
+            self._sites[code, frame.f_lineno] = found
+        return found
+
+    def _number(self, file: str, line: int, function: str) -> int:
+        number = self._sites.get((file, line))
+        if number is None:
+            number = self._sites[file, line] = len(self._sites)
+            self._kept.append(
+                marshal.dumps((number, os.path.abspath(file) if line else file, line, function))
+            )
+        return number
+
+
+def _caller_outside() -> Any:
+    """The innermost frame of the program; where there is none, of another package."""
+    frame: Any = sys._getframe(2)
+    others: Any = None
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_PACKAGE):
+            if not any(part in name for part in _LIBRARIES):
+                return frame
+            others = others or frame
+        frame = frame.f_back
+    return others
+
+
+def is_internal(folders: tuple[str, ...]) -> bool:
+    """Is the caller of these folders of the package the package itself, and not a user's program?"""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_PACKAGE):
+            return False
+        own = name.removeprefix(_PACKAGE)
+        if not own.startswith(folders):
+            return not own.startswith("interop" + os.sep)
+        frame = frame.f_back
+    return False
+
+
+def records(file: IO[bytes]) -> Iterator[tuple[Any, ...]]:
+    """What is in a PE's file; the last record may be cut off where the PE was killed."""
+    while True:
+        try:
+            yield marshal.load(file)
+        except (EOFError, ValueError, TypeError):
+            return

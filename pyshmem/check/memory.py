@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From arrays and addresses to places on a heap: PE, heap, and ranges of bytes from its beginning."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from .._core.arrays.checks import place
+from .._core.library import ffi, lib
+
+_MOST_RANGES = 1024  # of one access to an array with gaps; of more, the first
+
+
+class Unknown(Exception):
+    """An argument that the routine itself refuses."""
+
+
+#: Ranges of addresses: begin, end, PE, heap. One's own are first.
+_windows: list[tuple[int, int, int, int]] = []
+_counts: Counter[tuple[int, int]] = Counter()
+_peers: list[int] = []
+me = 0
+
+
+def know_heaps(my_pe: int, n_pes: int, device: bool) -> None:
+    """Where the heaps of all PEs are in this process."""
+    global me
+    me = my_pe
+    _windows.clear()
+    _counts.clear()
+    base, nbytes = ffi.new("uintptr_t *"), ffi.new("int64_t *")
+    for heap in range(1 + device):
+        if not lib.ishmemx_heap_range(heap, base, nbytes) and base[0]:
+            _windows.append((base[0], base[0] + nbytes[0], my_pe, heap))
+    _peers[:] = [pe for pe in range(n_pes) if pe != my_pe]
+
+
+def _know_peers(heap: int, address: int, offset: int) -> None:
+    """Where peers' copies of a heap are, by the first block on it: ``ptr`` knows blocks alone."""
+    peer = ffi.new("uintptr_t *")
+    nbytes = next(high - low for low, high, pe, of in _windows if of == heap and pe == me)
+    for pe in _peers:
+        if not lib.ishmemx_ptr(address, pe, peer) and peer[0]:
+            low = peer[0] - offset
+            _windows.append((low, low + nbytes, pe, heap))
+
+
+def where(address: int) -> tuple[int, int, int] | None:
+    """PE, heap and offset of an address; None: it is on no heap."""
+    for low, high, pe, heap in _windows:
+        if low <= address < high:
+            return pe, heap, address - low
+    return None
+
+
+def own(address: int) -> tuple[int, int]:
+    """Heap and offset of what is symmetric. Raises: Unknown."""
+    found = where(address)
+    if found is None or found[0] != me:
+        raise Unknown
+    return found[1], found[2]
+
+
+class Span:
+    """Elements of an array in a row: an address, and what an element is."""
+
+    __slots__ = ("address", "dtype", "nelems")
+
+    def __init__(self, array: Any) -> None:
+        self.address, nbytes, kind = place(array, "array", symmetric=False, writable=False)
+        self.dtype: np.dtype[Any] = kind.dtype
+        self.nelems = nbytes // max(1, self.dtype.itemsize)
+
+    def ranges(self, offset: int, nelems: int, step: int = 1, block: int = 1) -> Any:
+        """Bytes of ``nelems`` blocks of elements, ``step`` apart, from ``offset`` on."""
+        size = self.dtype.itemsize
+        if step == block:
+            return ((offset, offset + nelems * block * size),) if nelems else ()
+        return tuple(
+            (offset + n * step * size, offset + (n * step + block) * size)
+            for n in range(min(nelems, _MOST_RANGES))
+        )
+
+    def value(self) -> int | None:
+        """Element 0, if that is an integer that may be waited for."""
+        return peek(self.address, self.dtype)
+
+
+def peek(address: int, dtype: np.dtype[Any]) -> int | None:
+    """The integer at an address; None: there is another kind of element."""
+    if dtype.kind not in "iu" or dtype.itemsize > 8:
+        return None
+    data = bytes(ffi.buffer(ffi.cast("char *", address), dtype.itemsize))
+    return int.from_bytes(data, "little", signed=dtype.kind == "i")
+
+
+def ranges_of(array: np.ndarray[Any, Any]) -> tuple[int, int, Any] | None:
+    """PE, heap and byte ranges of an array's elements, also of one with gaps; None: it is on no heap."""
+    if not array.size:
+        return None
+    found = where(array.__array_interface__["data"][0])
+    if found is None:
+        return None
+    pe, heap, offset = found
+    shape, strides, size = list(array.shape), list(array.strides), array.itemsize
+    for axis, stride in enumerate(strides):
+        if stride < 0:
+            offset += stride * (shape[axis] - 1)
+            strides[axis] = -stride
+    axes = sorted(
+        (abs(stride), n) for n, stride in zip(shape, strides, strict=True) if n > 1 and stride
+    )
+    run = size
+    while axes and axes[0][0] == run:
+        run *= axes.pop(0)[1]
+    starts = [offset]
+    for stride, n in reversed(axes):
+        if len(starts) * n > _MOST_RANGES:
+            n = max(1, _MOST_RANGES // len(starts))
+        starts = [start + stride * k for start in starts for k in range(n)]
+    return pe, heap, tuple((start, start + run) for start in starts)
+
+
+def allocated(array: Any, *, zero: bool, internal: bool) -> tuple[Any, ...] | None:
+    """The effect of an allocation; None: there are no elements."""
+    span = Span(array)
+    if not span.nelems:
+        return None
+    heap, offset = own(span.address)
+    if not any(pe != me and of == heap for _, _, pe, of in _windows):
+        _know_peers(heap, span.address, offset)
+    _counts[heap, offset] += 1
+    size = span.dtype.itemsize
+    shape = tuple(int(n) for n in array.shape)
+    about = size, shape, zero, internal
+    return ("M", heap, offset, offset + span.nelems * size, _counts[heap, offset], *about)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Records what the routines of the host access and order, by wrapping them.
+
+``install`` puts a wrapper in the place of each public routine, in every module of the package that has
+it: routines that others call on a user's behalf are seen too, under the user's line. Each call is
+recorded once; what a routine calls itself is part of it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import inspect
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from .._core.errors import UnsupportedError
+from .._core.library import lib, setting_number
+from ..host.collectives.requests import Request
+from ..host.job import runtime
+from ..host.locks import Lock
+from ..host.memory import heap
+from ..host.teams.contexts import Context
+from ..host.teams.team import Channel, Team
+from . import effects, memory
+from .log import Log, is_internal, now
+
+_inside = threading.local()
+_log: Log | None = None
+#: Effects of a call: those before it, and what makes those behind it of its result.
+Described = tuple[list[tuple[Any, ...]], "Callable[[Any], list[tuple[Any, ...]]] | None"]
+_MEMORY = ("host/memory/", "check/", "_core/")
+
+
+def log() -> Log:
+    """Where this PE's records go."""
+    assert _log is not None
+    return _log
+
+
+def install() -> None:
+    """Record from here on. Once, when the package is imported."""
+    global _log
+    fd = setting_number("CHECK_FD")
+    if fd < 0:
+        return  # init says that order needs the launcher
+    _log = Log(fd)
+    lib.ishmemx_record_order()
+    package: Any = sys.modules[(__package__ or "").partition(".")[0]]
+    for name, describe in effects.ROUTINES.items():
+        _replace(vars(package)[name], _recorded(name, vars(package)[name], describe))
+    _replace(heap.allocate, _allocating("allocate", heap.allocate))
+    _replace(heap.realloc, _allocating("realloc", heap.realloc))
+    for kind, methods in (
+        (Team, effects.TEAM_METHODS),
+        (Context, effects.CONTEXT_METHODS),
+        (Channel, effects.CHANNEL_METHODS),
+        (Request, effects.REQUEST_METHODS),
+        (Lock, effects.LOCK_METHODS),
+    ):
+        for name, describe in methods.items():
+            plain = vars(kind)[name]
+            function = getattr(plain, "__func__", plain)
+            made: Any = _recorded(f"{kind.__name__}.{name}", function, describe)
+            setattr(kind, name, staticmethod(made) if isinstance(plain, staticmethod) else made)
+    from . import record_arrays
+
+    record_arrays.install(_log, _inside)
+    runtime.on_init(_begin)
+    runtime.on_finalize(_log.flush)
+    atexit.register(_log.flush)
+
+
+def _begin() -> None:
+    """A job begins."""
+    job = runtime.current()
+    if job.device not in ("none", "sim"):
+        raise UnsupportedError(
+            f"PYSHMEM_CHECK=order with device {job.device}: kernels are followed in the simulator; "
+            "use --device sim"
+        )
+    if lib.ishmemx_several_hosts():
+        raise UnsupportedError("PYSHMEM_CHECK=order: the PEs have to be on one host")
+    memory.know_heaps(job.my_pe, job.n_pes, job.device != "none")
+    effects.forget()
+
+
+def _replace(plain: Any, made: Any) -> None:
+    """Put ``made`` wherever the package's modules have ``plain``."""
+    name = (__package__ or "").partition(".")[0]
+    for module in list(sys.modules.values()):
+        if getattr(module, "__name__", "").partition(".")[0] == name:
+            for key, value in list(vars(module).items()):
+                if value is plain:
+                    setattr(module, key, made)
+
+
+def _recorded(name: str, function: Any, describe: Callable[..., Described]) -> Any:
+    signature = inspect.signature(getattr(function, "__wrapped__", function))
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        if getattr(_inside, "call", False) or not lib.ishmemx_initialized():
+            return function(*args, **named)
+        _inside.call = True
+        try:
+            return _call_recorded(name, function, describe, signature, args, named)
+        finally:
+            _inside.call = False
+
+    return call
+
+
+def _call_recorded(
+    name: str,
+    function: Any,
+    describe: Callable[..., Described],
+    signature: inspect.Signature,
+    args: tuple[Any, ...],
+    named: dict[str, Any],
+) -> Any:
+    try:
+        bound = signature.bind(*args, **named)
+        bound.apply_defaults()
+    except TypeError:
+        return function(*args, **named)  # which says what is wrong
+    given = bound.arguments
+    if given.get("stream") is not None:
+        raise UnsupportedError(f"PYSHMEM_CHECK=order does not follow streams yet: {name}(stream=)")
+    try:
+        before, after = describe(given)
+    except (memory.Unknown, TypeError, ValueError, AttributeError):
+        return function(*args, **named)
+    recorder = log()
+    if before:
+        recorder.write(now(), 0, name, before)
+    if after is None:
+        return function(*args, **named)
+    recorder.flush()
+    result = function(*args, **named)
+    if behind := after(result):
+        recorder.write(now(), 0, name, behind)
+    return result
+
+
+def _allocating(name: str, function: Any) -> Any:
+    """Allocation is a barrier of all PEs, and what it returns is new memory."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        outer = getattr(_inside, "call", False)
+        recorder, internal = log(), is_internal(_MEMORY)
+        before, behind = effects.meet_all()
+        shown = args[0] if name == "allocate" and args else name
+        recorder.write(now(), 0, shown, before)
+        recorder.flush()
+        _inside.call = True
+        try:
+            array = function(*args, **named)
+        finally:
+            _inside.call = outer
+        made = memory.allocated(array, zero=bool(named.get("zero")), internal=internal)
+        if made is not None:
+            recorder.write(now(), 0, shown, [*behind, made])
+        return array
+
+    return call

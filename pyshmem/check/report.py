@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the checker tells: both accesses, why nothing orders them, and what would."""
+
+from __future__ import annotations
+
+import ast
+import json
+import linecache
+import os
+from collections.abc import Sequence
+from typing import IO, Any, NamedTuple
+
+from .engine import Block, Engine, Race
+from .log import records
+from .shadow import Access
+
+
+class Site(NamedTuple):
+    """A line of the program."""
+
+    file: str
+    line: int
+    function: str
+
+
+class Side(NamedTuple):
+    """One of two accesses, as it is told."""
+
+    pe: int
+    thread: str  # of a kernel, with its name; empty: the host
+    routine: str
+    mode: str
+    site: Site
+    elements: str
+
+    def text(self) -> str:
+        """A line of the report."""
+        who = f"PE {self.pe}" + (f", {self.thread}" if self.thread else "")
+        does = (
+            f"{self.mode}s" if self.routine in ("read", "store") else f"{self.routine} {self.mode}s"
+        )
+        return f"{who}: {does} {self.elements} at {_shown(self.site)}"
+
+
+class Report(NamedTuple):
+    """A pair of accesses."""
+
+    kind: str
+    pe: int  # whose memory it is
+    heap: str
+    first: Side
+    second: Side
+    why: str
+    remedy: str
+
+    def text(self) -> str:
+        """The report as it is printed."""
+        lines = [
+            f"{self.kind} in the {self.heap} heap of PE {self.pe}",
+            f"  {self.first.text()}",
+            *_source(self.first.site),
+            f"  {self.second.text()}",
+            *_source(self.second.site),
+            f"  {self.why}",
+            f"  {self.remedy}",
+        ]
+        return "\n".join(lines)
+
+
+def reports_of(files: Sequence[IO[bytes]]) -> list[Report]:
+    """What is wrong in the records of the PEs, in the order of their time."""
+    engine, sites = Engine(), _Sites()
+    merged: list[tuple[int, int, int, Any]] = []
+    for pe, file in enumerate(files):
+        file.seek(0)
+        for n, record in enumerate(records(file)):
+            if len(record) == 4:
+                sites.add(pe, *record)
+            else:
+                merged.append((record[0], pe, n, record))
+    merged.sort(key=lambda one: one[:3])
+    for _, pe, _, record in merged:
+        engine.apply(pe, record, sites.number(pe, record[2]))
+    found = [_report(engine, sites, race) for race in engine.races.values()]
+    return [one for one in found if one is not None]
+
+
+def as_json(reports: list[Report]) -> str:
+    """For editors and CI."""
+
+    def side(one: Side) -> dict[str, Any]:
+        return one._asdict() | {"site": one.site._asdict()}
+
+    rows = [
+        one._asdict() | {"first": side(one.first), "second": side(one.second)} for one in reports
+    ]
+    return json.dumps({"format": 1, "reports": rows}, indent=1) + "\n"
+
+
+class _Sites:
+    """Source lines of all PEs: those of one file and line are one."""
+
+    def __init__(self) -> None:
+        self.of: list[Site] = []
+        self._numbers: dict[Site, int] = {}
+        self._of_pe: dict[tuple[int, int], int] = {}
+
+    def add(self, pe: int, number: int, file: str, line: int, function: str) -> None:
+        site = Site(file, line, function)
+        if site not in self._numbers:
+            self._numbers[site] = len(self.of)
+            self.of.append(site)
+        self._of_pe[pe, number] = self._numbers[site]
+
+    def number(self, pe: int, number: int) -> int:
+        return self._of_pe[pe, number]
+
+
+def _report(engine: Engine, sites: _Sites, race: Race) -> Report | None:
+    pe, heap = race.second.where
+    first, second = (_side(engine, sites, one, race) for one in (race.first, race.second))
+    if first.site.line == second.site.line == 0:
+        return None  # both are the library's own
+    why, remedy = _advice(engine, race, first, second)
+    kind = "memory is used after it was freed" if race.rule == "freed" else _kind(race)
+    return Report(kind, pe, ("host", "device")[heap], first, second, why, remedy)
+
+
+def _side(engine: Engine, sites: _Sites, access: Access, race: Race) -> Side:
+    pe, _ = engine.agents[access.agent]
+    mode = access.mode.replace("atomic ", "atomically ")
+    routine = access.routine
+    elements = _elements(sites, race.block, race.low, race.high, race.second.where[1])
+    return Side(pe, access.thread, routine, mode, sites.of[access.site], elements)
+
+
+def _elements(sites: _Sites, block: Block | None, low: int, high: int, heap: int) -> str:
+    if block is None:
+        return f"bytes {low:#x} to {high:#x} of the heap"
+    name = _name_of(sites.of[block.site])
+    first, end = (low - block.low) // block.itemsize, -(-(high - block.low) // block.itemsize)
+    if len(block.shape) < 2:
+        return f"{name}[{first}]" if end == first + 1 else f"{name}[{first}:{end}]"
+    where = f"{name}[{_unravelled(first, block.shape)}]"
+    return where if end == first + 1 else f"{where} to [{_unravelled(end - 1, block.shape)}]"
+
+
+def _unravelled(index: int, shape: tuple[int, ...]) -> str:
+    places = []
+    for n in reversed(shape):
+        places.append(index % n)
+        index //= n
+    return ", ".join(map(str, reversed(places)))
+
+
+def _name_of(site: Site) -> str:
+    """What the program calls an array, from the line that made it."""
+    line = linecache.getline(site.file, site.line).strip()
+    try:
+        made = ast.parse(line).body[0]
+    except (SyntaxError, IndexError, ValueError):
+        made = None
+    if isinstance(made, ast.Assign | ast.AnnAssign):
+        target = made.targets[0] if isinstance(made, ast.Assign) else made.target
+        if not isinstance(target, ast.Tuple):
+            return ast.unparse(target)
+    return f"(array of {os.path.basename(site.file)}:{site.line})"
+
+
+def _kind(race: Race) -> str:
+    if race.first.atomic != race.second.atomic:
+        return "an atomic and a plain access that nothing orders"
+    both = race.first.writes and race.second.writes
+    return "two writes that nothing orders" if both else "a read and a write that nothing orders"
+
+
+def _advice(engine: Engine, race: Race, first: Side, second: Side) -> tuple[str, str]:
+    if race.rule == "freed":
+        return "The PE has given the memory back.", "Free it after the last use, on all PEs."
+    kind = engine.lanes.of[race.first.event[0]].kind.name
+    if race.issued:
+        return _advice_issued(race, first, second, kind)
+    why = (
+        f"Nothing tells PE {second.pe} that the access of PE {first.pe} has happened: it came first by "
+        "chance."
+    )
+    if first.pe == second.pe:
+        why = "Both are of one PE, but of threads that do not wait for each other."
+        return why, "A barrier of the block or the grid between them, or one thread for both."
+    if race.first.atomic != race.second.atomic:
+        return why, "signal_wait_until, wait_until or an atomic fetch instead of the plain access."
+    if race.first.writes and not race.second.writes:
+        return why, (
+            f"put_signal on PE {first.pe} and signal_wait_until on PE {second.pe}, or a barrier between "
+            "them; of a flag, wait_until instead of reading it."
+        )
+    return (
+        why,
+        f"A signal from PE {first.pe} that PE {second.pe} waits for, or a barrier, between them.",
+    )
+
+
+def _advice_issued(race: Race, first: Side, second: Side, kind: str) -> tuple[str, str]:
+    """The first is known to have begun, but not to be complete."""
+    if kind == "BY_QUIET":
+        why = f"{first.routine} does not block: what it {first.mode}s is in use until quiet."
+        return why, f"quiet before line {second.site.line}, or the blocking form."
+    same = first.pe == second.pe
+    if same and race.second.writes:
+        return (
+            "Both go to the same PE, in any order: nothing orders two puts.",
+            "fence between them; or put_signal, where the second tells of the first.",
+        )
+    if same:
+        return f"{first.routine} is not complete at its PE when it returns.", "quiet between them."
+    return (
+        f"PE {second.pe} knows that PE {first.pe} has called {first.routine}, but not that it is done: "
+        "what it has waited for was not ordered behind it.",
+        "put_signal instead of put and a flag; else fence before the flag goes to the same PE, or quiet "
+        "before the signal to another PE or the sync.",
+    )
+
+
+def _shown(site: Site) -> str:
+    if not site.line:
+        return site.file
+    near = os.path.relpath(site.file)
+    return f"{site.file if near.startswith('..') else near}:{site.line}"
+
+
+def _source(site: Site) -> list[str]:
+    text = linecache.getline(site.file, site.line).strip() if site.line else ""
+    return [f"      {text}"] if text else []

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Records for the checker of order what simulated kernels access, and what orders their threads.
+
+Each thread of a kernel is an agent: number 1 + its place in the grid. The numbers are those of the next
+launch again, for that begins with what the host knows by then. Nothing of it is imported while
+``order`` is off.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....check import effects, memory
+from ....check.log import now
+from ....check.record import log
+from .arrays import KernelArray, ndarray_of, unwrapped
+from .scheduler import Grid, Group, SimThread, running
+
+_SUFFIXES = {"_warp": "warp", "_work_group": "block", "_grid": "grid"}
+_ARRAYS = ("dest", "source", "sig_addr", "ivar", "ivars", "fetch", "lock")
+_WAITING = ("wait", "test", "sync", "barrier")
+_meetings: Counter[Any] = Counter()
+_of_groups: dict[Any, int] = {}
+
+
+def agent_of(thread: SimThread) -> int:
+    """The number of a thread of the running kernel."""
+    place: int = thread.block.index * thread.block.size + thread.thread_id
+    return 1 + place
+
+
+def _write(thread: SimThread, name: str, did: list[tuple[Any, ...]]) -> None:
+    log().write(now(), agent_of(thread), name, did)
+
+
+# ---- launches and barriers -----------------------------------------------------------------------
+
+
+def begins(grid: Grid, block_threads: int) -> None:
+    """The host launches a kernel: its threads know what the host knows."""
+    threads = grid.blocks * block_threads
+    log().write(now(), 0, "launch", [("B", 1, threads, grid.name, block_threads)])
+
+
+def ends(grid: Grid, block_threads: int) -> None:
+    """The kernel has ended, and here the launch with it."""
+    log().write(now(), 0, "launch", [("J", 1, grid.blocks * block_threads)])
+    _of_groups.clear()
+    for key in [key for key in _meetings if isinstance(key[0], Group)]:
+        del _meetings[key]
+
+
+def met(threads: list[SimThread]) -> None:
+    """Threads of a group have all come to a barrier, and none has left it."""
+    pending = [(thread, thread.pending) for thread in threads if thread.pending]
+    _write(threads[0], "barrier", [("H", tuple(agent_of(thread) for thread in threads))])
+    for thread, (site, name, did) in pending:
+        thread.pending = None
+        log().write_at(now(), agent_of(thread), site, name, did)
+
+
+# ---- elements ------------------------------------------------------------------------------------
+
+
+def _seen() -> SimThread | None:
+    """The thread of a kernel that touches an element, unless a routine of the library does."""
+    thread = running.thread
+    return None if thread is None or thread.routine else thread
+
+
+def _element(array: np.ndarray, index: Any, code: str, value: Any = None) -> None:
+    thread = _seen()
+    if thread is None:
+        return
+    whole = index if isinstance(index, tuple) else (index,)
+    try:
+        part = np.ndarray.__getitem__(array.view(np.ndarray), (*whole, Ellipsis))
+    except (IndexError, TypeError):
+        return  # NumPy tells
+    found = memory.ranges_of(part)
+    if found is None:
+        return
+    if in_atomic():
+        pe, heap, ((low, high),) = found
+        _write(thread, "cuda.atomic", [("a", pe, heap, low, high, 0, "other", None, None, True)])
+    elif code == "r":
+        _write(thread, "read", [("r", *found)])
+    else:
+        integer = part.size == 1 and part.dtype.kind in "iu" and np.size(value) == 1
+        _write(thread, "store", [("w", *found, int(value) if integer else None)])
+
+
+_atomics = 0
+
+
+def in_atomic() -> bool:
+    """Is an element touched by one of Numba's atomic operations?"""
+    return _atomics > 0
+
+
+def _around_atomics() -> None:
+    from numba.cuda.simulator import kernelapi
+
+    for name, plain in list(vars(kernelapi.FakeCUDAAtomic).items()):
+        if not name.startswith("_"):
+            setattr(kernelapi.FakeCUDAAtomic, name, _atomic(plain))
+
+
+def _atomic(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        global _atomics
+        _atomics += 1
+        try:
+            return plain(*args)
+        finally:
+            _atomics -= 1
+
+    return call
+
+
+def install() -> None:
+    """Put records around what kernels do with elements."""
+    get, put = KernelArray.__getitem__, np.ndarray.__setitem__
+
+    def getitem(self: Any, index: Any) -> Any:
+        found = get(self, index)
+        if not isinstance(found, np.ndarray):
+            _element(self, index, "r")
+        return found
+
+    def setitem(self: Any, index: Any, value: Any) -> None:
+        _element(self, index, "w", value)
+        put(self, index, value)
+
+    KernelArray.__getitem__ = getitem  # type: ignore[method-assign]
+    KernelArray.__setitem__ = setitem  # type: ignore[method-assign]
+    _around_atomics()
+
+
+# ---- routines ------------------------------------------------------------------------------------
+
+
+def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, a public routine, with records of what it does: of the outermost call alone."""
+    name = function.__name__
+    suffix = next((s for s in _SUFFIXES if name.endswith(s)), "")
+    base = name.removesuffix(suffix)
+    describe = _described(base)
+    signature = inspect.signature(function)
+
+    def call(thread: SimThread, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        try:
+            given = _given(signature, arguments, named)
+            before, behind = describe(given) if describe is not None else ([], None)
+        except (memory.Unknown, TypeError, ValueError, AttributeError, KeyError):
+            return function(*arguments, **named)
+        if suffix:
+            return _of_group(thread, suffix, (name, before, behind), function, arguments, named)
+        if before:
+            _write(thread, name, before)
+        result = function(*arguments, **named)
+        if behind is not None and (did := behind(result)):
+            _write(thread, name, did)
+        return result
+
+    return call
+
+
+def _of_group(
+    thread: SimThread,
+    suffix: str,
+    what: tuple[str, Any, Any],
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    named: dict[str, Any],
+) -> Any:
+    """A group meets on entry, its first thread does the work for all, and each has waited for itself."""
+    name, before, behind = what
+    waits = any(word in name for word in _WAITING) or name.removesuffix(suffix) in _COLLECTIVES
+    group: Group = getattr(thread, _SUFFIXES[suffix])
+    rank = thread.thread_id % 32 if suffix == "_warp" else thread.thread_id
+    leads = rank == 0 and (suffix != "_grid" or thread.block.index == 0)
+    if leads:
+        early = [] if waits or behind is None else behind(None)
+        if before or early:
+            thread.pending = log().site(), name, [*before, *early]
+    if group.size == 1 and thread.pending:
+        met([thread])
+    result = function(*arguments, **named)
+    if waits and behind is not None and (did := behind(result)):
+        _write(thread, name, did)
+    return result
+
+
+def _given(
+    signature: inspect.Signature, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any]:
+    """Arguments by name, as descriptions of the host's routines take them."""
+    bound = signature.bind(*arguments, **named)
+    bound.apply_defaults()
+    given = {"nelems": None, "ctx": None, "status": None, **bound.arguments}
+    for name in _ARRAYS:
+        if name in given:
+            given[name] = ndarray_of(unwrapped(given[name])).view(np.ndarray)
+    if "nreduce" in given:
+        given["nelems"] = given["nreduce"]
+    if given["ctx"] is not None:
+        from ...team.rows import on_context
+
+        given["pe"] = on_context(given["ctx"], given["pe"])
+        given["ctx"] = None
+    for name in ("pe", "nelems"):
+        if given.get(name) is not None:
+            given[name] = int(given[name])
+    return given
+
+
+def _described(base: str) -> effects.Describe | None:
+    """What a routine of kernels does: in most cases what the host's of its name does."""
+    if base in ("team_sync", "sync", "sync_all"):
+        return _sync
+    if base == "barrier_all":
+        return _barrier
+    if base in _COLLECTIVES:
+        return lambda given: _collective(base, given)
+    if match := re.fullmatch(r"(?:wait_until|test)_(?:all|any|some)(?:_vector)?", base):
+        return _wait_set(match[0].endswith("_vector"))
+    return effects.ROUTINES.get(base)
+
+
+_COLLECTIVES = frozenset(effects.MOVED)
+
+
+def _team_key(given: dict[str, Any]) -> tuple[Any, int, int]:
+    """The team's members, this PE's number in it, and how many there are."""
+    from ...faults import OP
+    from ...team.rows import member_pe, row_my_pe, row_n_pes, team_row
+
+    team = int(given.get("team", 0))
+    row = team_row(team, OP["team_translate_pe"])
+    n = row_n_pes(row)
+    return (team, *(int(member_pe(row, k)) for k in range(n))), int(row_my_pe(row)), int(n)
+
+
+def _meet(given: dict[str, Any], how: str, root: int) -> tuple[Any, Any, int, int]:
+    """Coming and leaving. Groups come one after the other; each thread leaves by itself."""
+    key, me, n = _team_key(given)
+    thread = running.thread
+    assert thread is not None
+    suffix = next((s for s in _SUFFIXES if thread.routine.endswith(s)), "")
+    if not suffix:
+        _meetings[key] += 1
+        number = _meetings[key]
+    else:
+        group = getattr(thread, _SUFFIXES[suffix])
+        _meetings[group, key, thread.thread_id, thread.block.index] += 1
+        call = group, key, _meetings[group, key, thread.thread_id, thread.block.index]
+        if call not in _of_groups:
+            _meetings[key] += 1
+            _of_groups[call] = _meetings[key]
+        number = _of_groups[call]
+    meeting = "kernel", key, number
+    return ("E", meeting, me), ("X", meeting, me, 0, how, root), me, n
+
+
+def _sync(given: dict[str, Any]) -> effects.Described:
+    enter, leave, _, _ = _meet(given, "all", 0)
+    return [enter], lambda _: [leave]
+
+
+def _barrier(given: dict[str, Any]) -> effects.Described:
+    enter, leave, _, _ = _meet(given, "all", 0)
+    return [("Q", None, None), enter], lambda _: [leave]
+
+
+def _collective(base: str, given: dict[str, Any]) -> effects.Described:
+    """As on the host, but dest is written when the group comes in: behind that nobody else uses it."""
+    many_in, many_out, how = effects.MOVED[base]
+    enter, leave, me, n = _meet(given, how, int(given.get("root", 0)))
+    source, dest = memory.Span(given["source"]), memory.Span(given["dest"])
+    nelems = int(given["nelems"])
+    found, did = memory.where(source.address), [enter]
+    gives, gets = nelems * (n if many_in else 1), nelems * (n if many_out else 1)
+    sst, dst = int(given.get("sst", 1)), int(given.get("dst", 1))
+    if gives and found is not None and not (how == "root" and me != int(given["root"])):
+        did = [("r", *found[:2], source.ranges(found[2], gives, sst)), *did]
+    to = memory.where(dest.address)
+    if gets and many_out is not None and to is not None:
+        did.append(("w", *to[:2], dest.ranges(to[2], gets, dst), None))
+    return did, lambda _: [leave]
+
+
+def _wait_set(vector: bool) -> effects.Describe:
+    """Who has waited for some of a set has heard those that satisfy, whatever the routine has told."""
+
+    def describe(given: dict[str, Any]) -> effects.Described:
+        span = memory.Span(given["ivars"])
+        values = np.ravel(given["cmp_values"]) if vector else None
+        count = span.nelems if given["nelems"] is None else given["nelems"]
+        rows = [(n, given["cmp_value"] if values is None else values[n]) for n in range(count)]
+        waits = [(n, v, effects.wait_for(span, n, given["cmp"], v)) for n, v in rows]
+
+        def behind(result: Any) -> list[tuple[Any, ...]]:
+            return [w(None) for n, v, w in waits if effects.holds(span, n, given["cmp"], v)]
+
+        return [], behind
+
+    return describe
