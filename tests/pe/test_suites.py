@@ -82,6 +82,22 @@ def test_device_suite_in_checking_mode_with_copies_by_the_engine(run_command: Ru
     run_suite("device", 2, "sim", run_command, **variables)
 
 
+IN_PLACE = (
+    "test_collectives.py::test_any_root_and_in_place",
+    "test_collectives_reduce.py::test_in_place_and_longer_than_the_stage",
+    "test_reduce_scatter.py::test_in_place",
+)
+
+
+@pytest.mark.parametrize("only", [IN_PLACE, pytest.param((), marks=pytest.mark.long)])
+def test_device_suite_in_checking_mode_with_peers_out_of_reach(
+    only: tuple[str, ...], run_command: RunCommand
+) -> None:
+    """What the library's own routines ask of the host passes its checks, too."""
+    variables = {"PYSHMEM_CHECK": "1", "PYSHMEM_P2P": "0"}
+    run_suite("device", 2, "sim", run_command, only=only, **variables)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("suite", ["host", "device"])
 def test_suites_on_gpus(suite: str, n_pes: int, run_command: RunCommand) -> None:

@@ -165,13 +165,15 @@ def begin_call(row: int, op: int, rank: int) -> int:
 def _ask_each(row, but, dest, source, step, nbytes, rank, size) -> int:
     """A lane asks for the copy to a member, of all ``but`` one, or with -1 of those that are far.
 
-    The copies fly together.
+    The copies fly together. What is in its place at the caller is there already.
     """
     member = rank
     while member < row_n_pes(row):
         pe = member_pe(row, member)
-        if member != but and (but >= 0 or not near_to(pe)):
-            ring_put(dest, source + member * step, nbytes, pe, False)
+        begin = source + member * step
+        there = pe == my_pe() and begin == dest
+        if member != but and (but >= 0 or not near_to(pe)) and not there:
+            ring_put(dest, begin, nbytes, pe, False)
         member += size
     return 0
 
