@@ -30,6 +30,8 @@ from .library import cache_folder, setting_number, size_text
 _PACKAGE = Path(__file__).parents[1]
 #: Folders of what compiled code is made of.
 _SOURCES = ("_core", "_foreign", "device", "stream_kernels")
+#: What is not installed.
+_OF_THE_BUILD = ("ffi_build.py",)
 #: Seconds that one who waits gives another to compile: then it compiles for itself.
 _PATIENCE = 120.0
 _POLL = 0.02
@@ -60,11 +62,19 @@ def folder() -> Path:
 
 
 @functools.cache
-def origin() -> str:
-    """A digest of what makes the code: our sources, not their times, and the compilers' versions."""
+def sources() -> str:
+    """A digest of our sources that code is made of, not of their times."""
     digest = hashlib.sha256()
     for path in sorted(path for part in _SOURCES for path in (_PACKAGE / part).rglob("*.py")):
-        digest.update(path.read_bytes())
+        if path.name not in _OF_THE_BUILD:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def origin() -> str:
+    """A digest of what makes the code: our sources, and the compilers' versions."""
+    digest = hashlib.sha256(sources().encode())
     for package in ("numba", "numba-cuda", "llvmlite", "nvidia-nvjitlink", "nvidia-nvvm"):
         try:
             digest.update(f"{package} {metadata.version(package)}".encode())

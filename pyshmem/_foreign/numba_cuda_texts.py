@@ -7,14 +7,17 @@ what a kernel's ``CUDACodeLibrary`` asks of the libraries that it links. Seen in
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
+from importlib import metadata
 from typing import Any
 
 from cuda.bindings import nvjitlink
+from llvmlite import ir
 from numba.cuda import codegen, compiler, dispatcher
 from numba.cuda.core import funcdesc
-from numba.cuda.cudadrv import driver
+from numba.cuda.cudadrv import driver, nvvm
 from numba.cuda.descriptor import cuda_target
 from numba.cuda.target import CUDACallConv
 from numba.cuda.typing import signature
@@ -203,6 +206,24 @@ def look_at_own_ptx_alone(own_texts: Callable[[Any], list[str]]) -> None:
 
     KERNEL.wrap(telling)
     ASM.wrap(shortening)
+
+
+@functools.cache
+def dialect() -> str:
+    """What texts are written in: NVVM's LLVM and layout, how pointers are written, Numba's calls.
+
+    How functions are called and arrays are passed is one within a minor version of numba-cuda.
+    """
+    own = nvvm.NVVM()
+    pointer = ir.PointerType(ir.IntType(8))
+    series = ".".join(metadata.version("numba-cuda").split(".")[:2])
+    return f"{own.get_ir_version()} {own.data_layout} {pointer} {series}"
+
+
+def linker_version() -> tuple[int, int]:
+    """Of nvJitLink."""
+    major, minor = nvjitlink.version()
+    return int(major), int(minor)
 
 
 def root_name(result: Any) -> str:

@@ -23,6 +23,7 @@ from ..._core.errors import ShmemError
 from ..._foreign import numba_cuda_texts as texts
 from ..._foreign.numba_cuda_texts import TextLibrary
 from ..leaf.ptx import MANY_REGISTERS, NO_BULK_COPIES, without_bulk_copies
+from . import shipped
 from .linking import libraries_of
 
 _NAME = re.compile(
@@ -92,7 +93,7 @@ def ptx_of(root: TextLibrary, cc: tuple[Any, ...], fastmath: bool, declines: boo
 
 
 def object_of(root: TextLibrary, kernel: Any, cc: tuple[Any, ...]) -> bytes:
-    """The machine code of a routine for a kernel; made once on a host.
+    """The machine code of a routine for a kernel: the package's, else made once on a host.
 
     Raises: ShmemError (nvJitLink refuses it).
     """
@@ -101,6 +102,9 @@ def object_of(root: TextLibrary, kernel: Any, cc: tuple[Any, ...]) -> bytes:
     registers = registers_of(kernel)
     arch = "".join(map(str, cc))
     how = f"{'-fast' if fastmath else ''}{'-threads' if declines else ''}"
+    came = shipped.object_of(f"{root.name}-sm{arch}-r{registers}{how}.cubin")
+    if came is not None:
+        return came
     name = f"{root.name}-{kept_files.origin()}-sm{arch}-r{registers}{how}.cubin"
 
     def make() -> kept_files.File:

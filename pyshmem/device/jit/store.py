@@ -17,13 +17,13 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from numba.cuda import types
-from numba.cuda.cudadrv import nvvm
 
 from ..._core import kept_files, library
 from ..._foreign import numba_cuda_texts as texts
 from ...host.observe import stages
 from ..routine import ROUTINES
 from ..state import SYMBOL
+from . import shipped
 from .content_names import Function, Routine, check, freeze
 from .objects import can_be_called
 
@@ -73,13 +73,6 @@ def _written(kind: Any) -> str | None:
     return words if _scalars().get(words) == kind else None
 
 
-@functools.cache
-def _dialect() -> str:
-    """What NVVM takes here: the version of its LLVM, and of its debug information."""
-    own = nvvm.NVVM()
-    return f"{own.get_ir_version()} {own.data_layout}"
-
-
 def _key(name: str, arguments: tuple, options: dict[str, Any]) -> list[str] | None:
     """All that a routine's text depends on; None: the store does not keep it."""
     kinds = [_written(kind) for kind in arguments]
@@ -88,7 +81,7 @@ def _key(name: str, arguments: tuple, options: dict[str, Any]) -> list[str] | No
     options = options | {"cc": tuple(options["cc"])}
     words = [f"{option}={options[option]}" for option in sorted(options)]
     labels = "stages" if stages.compiled_in() else ""
-    about = [str(_FORMAT), SYMBOL, kept_files.origin(), _dialect(), labels, *words]
+    about = [str(_FORMAT), SYMBOL, kept_files.origin(), texts.dialect(), labels, *words]
     return [name, *map(str, kinds), *about]
 
 
@@ -119,10 +112,13 @@ def _routine(key: list[str], make: Callable[[], kept_files.File | None]) -> _Kep
     with _lock:
         kept = _kept.get(place)
         if kept is None:
+            came = shipped.routine_of(key)
+            kept = _made(key, *came) if came else None
+        if kept is None:
             path = kept_files.folder() / "routines" / place
             kept = kept_files.kept(path, make, lambda file: _read(key, file))
-            if kept is not None:
-                _kept[place] = kept
+        if kept is not None:
+            _kept[place] = kept
         return kept
 
 
@@ -152,7 +148,14 @@ def _read(key: list[str], file: kept_files.File) -> _Kept | None:
     try:
         given = json.loads(zlib.decompress(code))
         functions = {name: Function(text, tuple(calls)) for name, (text, calls) in given.items()}
-        routine = Routine(about["root"], functions)
+        return _made(key, about, Routine(about["root"], functions))
+    except (ValueError, KeyError, TypeError, zlib.error, RecursionError):
+        return None
+
+
+def _made(key: list[str], about: dict[str, Any], routine: Routine) -> _Kept | None:
+    """A routine of which a file says this; None as for ``_read``."""
+    try:
         check(routine)
         if about["key"] != key:
             return None
@@ -161,7 +164,7 @@ def _read(key: list[str], file: kept_files.File) -> _Kept | None:
         if can_be_called(key[0]):
             own.called, own.routine = True, key[0]
         return _Kept(routine.root, _scalars()[about["returns"]], own, own.use_cooperative)
-    except (ValueError, KeyError, TypeError, AttributeError, zlib.error, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
