@@ -33,8 +33,8 @@ KINDS, OBJECTS_FOR = ((9, 0), (8, 0)), ((8, 0), (9, 0), (10, 0), (12, 0))
 REGISTERS = 64  # the default of PYSHMEM_KERNEL_REGISTERS
 THREADS, GROUPS = ("", "_warp", "_work_group"), ("", "_warp", "_work_group", "_grid")
 
-#: Routine, without its scope: how it is called, and its scopes. ``dest`` and ``source`` are arrays of one
-#: dimension, ``pe``, ``n`` and ``team`` int64, which constants and results of my_pe are.
+#: Routine, without its scope: how it is called, and its scopes. ``dest`` and ``source`` are arrays of
+#: one dimension, ``pe``, ``n`` and ``team`` int64, which constants and results of my_pe are.
 OF_DATA: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     **dict.fromkeys(
         ("put", "get"), (("(dest, source, pe)", "(dest, source, nelems=n, pe=pe)"), THREADS)
@@ -101,8 +101,9 @@ def stage(build: Path, folder: Path) -> None:
 
 def child(folder: Path, *words: str) -> subprocess.Popen[bytes]:
     """This program again, with the package in ``folder``; -P: the tools beside it are no modules."""
+    beside = [each for each in (os.environ.get("PYTHONPATH"),) if each]
     variables = {
-        "PYTHONPATH": str(folder), "LD_LIBRARY_PATH": str(folder / "pyshmem" / "lib"),
+        "PYTHONPATH": os.pathsep.join([str(folder), *beside]), "LD_LIBRARY_PATH": str(folder / "pyshmem" / "lib"),
         "NUMBA_ENABLE_CUDASIM": "0", "PYSHMEM_DEVICE": "cuda", "PYSHMEM_KERNEL_STORE": "text",
         "PYSHMEM_CACHE_DIR": str(folder / "store"), "PYSHMEM_CACHE_SIZE": "0",
     }  # fmt: skip
@@ -116,7 +117,8 @@ def begin_child() -> None:
     sys.meta_path[:] = [each for each in sys.meta_path if "editable" not in type(each).__module__]
     import pyshmem
 
-    assert str(Path(pyshmem.__file__).parents[1]) == os.environ["PYTHONPATH"]
+    staged = os.environ["PYTHONPATH"].partition(os.pathsep)[0]
+    assert str(Path(pyshmem.__file__).parents[1]) == staged
 
 
 def compile_share(cc: tuple[int, ...], share: int, of: int, only: list[str]) -> None:

@@ -153,7 +153,7 @@ def test_what_is_no_archive_counts_as_none(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_what_comes_with_a_wheel_is_made_for_every_architecture(tmp_path: Path) -> None:
-    """Assembled for each, by a block and by a grid, for each dtype, within the size that a wheel may have."""
+    """Assembled for each, by a block and a grid, for each dtype, in the size that a wheel may have."""
     texts, objects = make(tmp_path, limit=2900)
     assert texts.stat().st_size + objects.stat().st_size < MOST
     assert pyshmem.__version__
@@ -162,5 +162,5 @@ def test_what_comes_with_a_wheel_is_made_for_every_architecture(tmp_path: Path) 
         assert all(archive.read(name).startswith(b"\x7fELF") for name in names)
     for arch in ("sm80", "sm90a", "sm100a", "sm120a"):
         here = [name for name in names if f"-{arch}-r64" in name]
-        # Five routines of four dtypes and the barrier, in two scopes; bytes are moved alike for two dtypes.
+        # Five routines of four dtypes and the barrier, in two scopes.
         assert 20 < len(here) <= 2 * (5 * 4 + 1), (arch, len(here))
