@@ -9,6 +9,7 @@ Needs readelf, as every machine with a compiler has it.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -31,6 +32,10 @@ FILES = (
     "pytest_pyshmem.py",
 )
 
+#: Device routines compiled ahead: both or none (``tools/device_routines.py``), and bytes at most.
+ROUTINES = tuple(f"pyshmem/device/jit/routines-{what}.zip" for what in ("texts", "objects"))
+MOST_OF_ROUTINES = 25_000_000
+
 
 def missing(names: Iterable[str]) -> Iterator[str]:
     """What has to be there and is not; what is there and has not to be."""
@@ -46,6 +51,27 @@ def missing(names: Iterable[str]) -> Iterator[str]:
             yield f"{name} does not belong there"
         if re.match(r"[^/]+\.libs/", name):
             yield f"{name}: a library of others, whose licence NOTICE does not have"
+
+
+def routines(archive: zipfile.ZipFile) -> tuple[str, list[str]]:
+    """What to tell of the device routines compiled ahead, and what is wrong with them."""
+    sizes = {name: archive.getinfo(name).file_size for name in archive.namelist()}
+    there = [name for name in ROUTINES if name in sizes]
+    if not there:
+        return "no device routines compiled ahead: its build had no Numba, or was not to", []
+    wrong = [f"{name} is missing" for name in ROUTINES if name not in there]
+    nbytes = sum(sizes[name] for name in there)
+    if nbytes > MOST_OF_ROUTINES:
+        wrong.append(f"device routines take {nbytes} bytes, more than {MOST_OF_ROUTINES}")
+    counts = []
+    for name in there:
+        try:
+            with archive.open(name) as file, zipfile.ZipFile(file) as inner:
+                index = json.loads(inner.read("index.json"))
+                counts.append(len(index.get("routines") or index["objects"]))
+        except (zipfile.BadZipFile, ValueError, KeyError) as error:
+            wrong.append(f"{name} cannot be read: {error}")
+    return f"device routines compiled ahead: {counts} (texts, objects), {nbytes} bytes", wrong
 
 
 def readelf(path: Path, *options: str) -> str:
@@ -69,6 +95,8 @@ def problems(wheel: Path, newest: tuple[int, ...] | None) -> Iterator[str]:
     """All that is wrong with a wheel."""
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         yield from missing(archive.namelist())
+        told, wrong = routines(archive)
+        yield from wrong
         archive.extractall(folder)
         highest: tuple[int, ...] = (0,)
         for path in sorted(Path(folder).rglob("*.so*")):
@@ -82,7 +110,7 @@ def problems(wheel: Path, newest: tuple[int, ...] | None) -> Iterator[str]:
             highest = max(highest, version)
             if newest and version > newest:
                 yield f"{name} needs GLIBC_{text(version)}, newer than {text(newest)}"
-        print(f"{wheel.name}: needs glibc {text(highest)}")
+        print(f"{wheel.name}: needs glibc {text(highest)}; {told}")
 
 
 def text(version: tuple[int, ...]) -> str:

@@ -2,6 +2,7 @@
 """Compiles device routines that come with the package: ``pyshmem/device/jit/shipped.py`` reads them.
 
     python tools/device_routines.py BUILD TEXTS OBJECTS [--jobs N] [--only CALL]...
+    python tools/device_routines.py --check         whether they can be made here, and else why not
 
 BUILD: the folder with the extension modules and the library; TEXTS, OBJECTS: the archives to write.
 Needs Numba, numba-cuda and NVVM, and no GPU: minutes of several cores. Kernels that call the routines as
@@ -100,15 +101,16 @@ def stage(build: Path, folder: Path) -> None:
 
 
 def child(folder: Path, *words: str) -> subprocess.Popen[bytes]:
-    """This program again, with the package in ``folder``; -P: the tools beside it are no modules."""
+    """This program again, with the package in ``folder``."""
     beside = [each for each in (os.environ.get("PYTHONPATH"),) if each]
     variables = {
-        "PYTHONPATH": os.pathsep.join([str(folder), *beside]), "LD_LIBRARY_PATH": str(folder / "pyshmem" / "lib"),
+        "PYTHONPATH": os.pathsep.join([str(folder), *beside]),
+        "LD_LIBRARY_PATH": str(folder / "pyshmem" / "lib"),
         "NUMBA_ENABLE_CUDASIM": "0", "PYSHMEM_DEVICE": "cuda", "PYSHMEM_KERNEL_STORE": "text",
         "PYSHMEM_CACHE_DIR": str(folder / "store"), "PYSHMEM_CACHE_SIZE": "0",
     }  # fmt: skip
     return subprocess.Popen(
-        [sys.executable, "-P", __file__, "--child", *words], env=os.environ | variables
+        [sys.executable, __file__, "--child", *words], env=os.environ | variables
     )
 
 
@@ -224,8 +226,25 @@ def ended(runs: list[subprocess.Popen[bytes]]) -> None:
             run.wait()
 
 
+def lacking() -> str:
+    """What a build has to have and this one lacks; empty: nothing."""
+    try:
+        import numba  # noqa: F401
+        import numba_cuda  # noqa: F401
+        from cuda.bindings import nvjitlink, nvvm
+
+        nvvm.version(), nvjitlink.version()
+    except Exception as error:  # a library that does not load has errors of its own
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
 def main() -> None:
     """Stage the package, compile shares side by side, pack."""
+    # The tools beside this one are no modules: one has the name of a package that Numba looks for.
+    sys.path[:] = [each for each in sys.path if Path(each).resolve() != ROOT / "tools"]
+    if sys.argv[1:] == ["--check"]:
+        raise SystemExit(lacking() or 0)
     if sys.argv[1:2] == ["--child"]:
         what, *words = sys.argv[2:]
         if what == "pack":

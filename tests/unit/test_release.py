@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import io
+import json
 import re
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from types import ModuleType
 
@@ -94,6 +97,32 @@ def test_the_check_of_wheels_finds_what_is_wrong(check_wheel: ModuleType) -> Non
         True,
         False,
     ]
+
+
+def test_the_check_of_wheels_knows_routines_compiled_ahead(
+    check_wheel: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts, objects = check_wheel.ROUTINES
+
+    def said(**members: dict[str, object]) -> tuple[str, list[str]]:
+        with zipfile.ZipFile(tmp_path / "wheel", "w") as wheel:
+            for name, index in members.items():
+                inner = io.BytesIO()
+                with zipfile.ZipFile(inner, "w") as archive:
+                    archive.writestr("index.json", json.dumps(index))
+                wheel.writestr(name, inner.getvalue())
+        with zipfile.ZipFile(tmp_path / "wheel") as wheel:
+            return check_wheel.routines(wheel)
+
+    assert said()[0].startswith("no device routines")
+    both = {texts: {"routines": {"a": {}, "b": {}}}, objects: {"objects": ["a"]}}
+    told, wrong = said(**both)
+    assert "[2, 1]" in told
+    assert not wrong
+    assert said(**{texts: both[texts]})[1] == [f"{objects} is missing"]
+    assert "cannot be read" in said(**(both | {objects: {}}))[1][0]
+    monkeypatch.setattr(check_wheel, "MOST_OF_ROUTINES", 10)
+    assert "more than 10" in said(**both)[1][0]
 
 
 def test_the_check_of_wheels_reads_our_own_library(check_wheel: ModuleType) -> None:
