@@ -256,7 +256,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     for name in ("build", "texts", "objects"):
         parser.add_argument(name, type=Path)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=min(32, os.cpu_count() or 1))
     parser.add_argument("--only", action="append", default=[], help="shmem.NAME; default all")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:

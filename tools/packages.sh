@@ -4,7 +4,8 @@
 #   tools/packages.sh wheel [PYTHON ...]   a wheel for each Python, repaired by auditwheel, in dist/
 #   tools/packages.sh sdist                the sources, and a wheel built from them alone
 #   tools/packages.sh try WHEEL PYTHON     a wheel in an empty environment: hello, a kernel, a program in C
-# Needs the packages of `tools/bootstrap.sh test`.
+# Needs the packages of `tools/bootstrap.sh test`. The wheel for .venv's Python has device routines compiled ahead, which takes
+# minutes of all cores (ROUTINES=disabled: it has none); other Pythons build without Numba, and so without them.
 set -eu
 cd "$(dirname "$0")/.."
 python=$PWD/.venv/bin/python
@@ -21,7 +22,7 @@ make_wheel() {
     raw=build/dist-$tag
     rm -rf "$raw"
     if [ "$1" = "$python" ]; then
-        "$1" -m build --wheel --no-isolation -Cbuild-dir="build/wheel-$tag" --outdir "$raw" >"build/wheel-$tag.log" ||
+        "$1" -m build --wheel --no-isolation -Cbuild-dir="build/wheel-$tag" "-Csetup-args=-Droutines=${ROUTINES:-auto}" --outdir "$raw" >"build/wheel-$tag.log" ||
             { tail -30 "build/wheel-$tag.log"; exit 1; }
     else
         "$python" -m pip --python "$1" wheel -q --no-deps -Cbuild-dir="build/wheel-$tag" -w "$raw" .

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import platform
 import re
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from .._core import library, other_project
+from .._core import kept_files, library, other_project
 from ..host.job import runtime
 from ..host.tuning import gpus as tuned_gpus
 from ..host.tuning import table as tuning
@@ -157,3 +159,23 @@ def satisfies(version: str, wanted: str) -> bool:
         if (operator == "==" and not same) or (operator == "!=" and same):
             return False
     return True
+
+
+def shipped(folder: Path | None = None) -> tuple[int, int, str]:
+    """Device routines and objects that came with the package, bytes of their archives, a remark.
+
+    Whether their dialect is the one here is known when a kernel is compiled.
+    """
+    place = folder or Path(__file__).parents[1] / "device" / "jit"
+    count, nbytes, told = 0, 0, ""
+    for path in sorted(place.glob("routines-*.zip")):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                index = json.loads(archive.read("index.json"))
+            count += len(index.get("routines") or index["objects"])
+            nbytes += path.stat().st_size
+            if index["made_of"][1] != kept_files.sources():
+                told = "not used: the sources have changed since"
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            told = f"{path.name} cannot be read: {error}"
+    return count, nbytes, told if nbytes or told else "none: built without Numba"

@@ -153,6 +153,8 @@ def _compiled() -> Table:
     table.add_row(
         str(kept_files.folder()), str(count), size_text(nbytes), kept_files.limits(), told
     )
+    count, nbytes, told = facts.shipped()
+    table.add_row("device routines of the package", str(count), size_text(nbytes), "", told)
     return table
 
 

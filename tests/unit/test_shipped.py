@@ -15,6 +15,8 @@ import pytest
 pytest.importorskip("cuda.bindings.nvvm", reason="NVVM is not installed")
 
 import pyshmem
+from pyshmem._core import kept_files
+from pyshmem.cli import facts
 
 ROOT = Path(__file__).parents[2]
 ROUTINES = ("shmem.g", "shmem.barrier_all_work_group")
@@ -148,6 +150,22 @@ def test_what_is_no_archive_counts_as_none(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=100, check=True,
     )  # fmt: skip
     assert done.stdout.strip() == str([None] * 4)
+
+
+@pytest.mark.slow
+def test_info_tells_what_came_with_the_package(archives, tmp_path: Path, monkeypatch) -> None:
+    assert facts.shipped(tmp_path) == (0, 0, "none: built without Numba")
+    for path, what in zip(archives, ("texts", "objects"), strict=True):
+        (tmp_path / f"routines-{what}.zip").symlink_to(path)
+    count, nbytes, told = facts.shipped(tmp_path)
+    assert (count, told) == (10 + 4, "")
+    assert nbytes > 100_000
+    monkeypatch.setattr(kept_files, "sources", lambda: "others")
+    assert "changed" in facts.shipped(tmp_path)[2]
+    for path in tmp_path.iterdir():
+        path.unlink()
+    (tmp_path / "routines-texts.zip").write_text("no archive")
+    assert facts.shipped(tmp_path)[2].startswith("routines-texts.zip cannot be read")
 
 
 @pytest.mark.long
