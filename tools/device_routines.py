@@ -66,15 +66,23 @@ OF_WORDS = {
 }
 #: Of nothing, or of a signal.
 OTHERS = (
-    *(f"shmem.{name}{scope}()" for name in ("barrier_all", "sync_all") for scope in GROUPS),
-    *(f"shmem.{name}{scope}()" for name in ("quiet", "fence") for scope in THREADS),
+    *(
+        f"shmem.{name}{scope}()"
+        for name in ("barrier_all", "sync_all", "quiet", "fence")
+        for scope in THREADS
+    ),
+    *(f"shmem.team_sync{scope}(shmem.TEAM_WORLD)" for scope in GROUPS),
     *("shmem.my_pe()", "shmem.n_pes()", "shmem.signal_fetch(sig)"),
     *(f"shmem.signal_{how}(sig, 1, pe)" for how in ("set", "add")),
     "shmem.signal_op(sig, 1, shmem.SIGNAL_ADD, pe)",
     *(f"shmem.signal_wait_until{scope}(sig, shmem.CMP_EQ, 1)" for scope in THREADS),
 )
-#: Whose machine code comes with the package, by a block and a grid, for DTYPES.
-CALLED = ("sum_reduce", "max_reduce", "broadcast", "fcollect", "alltoall", "barrier_all")
+#: Whose machine code comes with the package, by a block and a grid, for DTYPES. The barrier of a grid's
+#: blocks is that of a team.
+CALLED = (
+    *("sum_reduce", "max_reduce", "broadcast", "fcollect", "alltoall"),
+    *("barrier_all", "team_sync"),
+)  # fmt: skip
 
 
 def calls() -> Iterator[tuple[str, str]]:
@@ -141,7 +149,10 @@ def compile_share(cc: tuple[int, ...], share: int, of: int, only: list[str]) -> 
         exec(f"def kernel(dest, source, sig, pe, n):\n    {call}\n", names)
         data = getattr(types, dtype)[::1]
         arguments = (data, data, types.uint64[::1], types.int64, types.int64)
-        dispatcher._Kernel(names["kernel"], arguments, lto=True)
+        try:
+            dispatcher._Kernel(names["kernel"], arguments, lto=True)
+        except Exception as error:
+            raise SystemExit(f"{call} of {dtype} does not compile: {error}") from error
 
 
 def pack(texts: Path, objects: Path) -> None:

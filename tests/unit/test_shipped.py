@@ -125,10 +125,16 @@ def test_a_first_kernel_compiles_nothing_but_itself(archives, tmp_path: Path, cc
 
 @pytest.mark.slow
 def test_archives_of_other_sources_do_not_count(archives, tmp_path: Path) -> None:
-    told = run(archives, tmp_path, how="changed")
+    """What is compiled then, for a newer GPU, is the same text, by its name."""
+    told = run(archives, tmp_path, "12.0", how="changed")
     assert told["counts"] == [0, 0]
     assert told["fetch"] > 1
     assert told["files"].count(".ll") == 2
+    with zipfile.ZipFile(archives[0]) as archive:
+        names = archive.namelist()
+    for path in (tmp_path / "routines").glob("*.ll"):
+        about, _ = kept_files.read(path) or ({}, b"")
+        assert about["root"] in names
 
 
 def test_what_is_no_archive_counts_as_none(tmp_path: Path) -> None:
@@ -180,5 +186,26 @@ def test_what_comes_with_a_wheel_is_made_for_every_architecture(tmp_path: Path) 
         assert all(archive.read(name).startswith(b"\x7fELF") for name in names)
     for arch in ("sm80", "sm90a", "sm100a", "sm120a"):
         here = [name for name in names if f"-{arch}-r64" in name]
-        # Five routines of four dtypes and the barrier, in two scopes.
-        assert 20 < len(here) <= 2 * (5 * 4 + 1), (arch, len(here))
+        # Five routines of four dtypes by a block and a grid, and three barriers.
+        assert len(here) == 2 * 5 * 4 + 3, (arch, len(here))
+
+
+def test_each_call_that_is_compiled_ahead_is_of_a_routine() -> None:
+    """A name that is none would end the build of a wheel, after minutes."""
+    program = (
+        "import importlib.util, sys, pyshmem\n"
+        "from pyshmem import device\n"
+        "spec = importlib.util.spec_from_file_location('made', sys.argv[1])\n"
+        "made = importlib.util.module_from_spec(spec); spec.loader.exec_module(made)\n"
+        "names = {call.partition('(')[0].removeprefix('shmem.') for call, _ in made.calls()}\n"
+        "objects = {name + scope for name in made.CALLED for scope in ('_work_group', '_grid')}\n"
+        "assert len(names) > 60 and 'put' in names, names\n"
+        "print(sorted(name for name in names if not hasattr(device, name)),\n"
+        "      sorted(objects - names))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(ROOT / "tools" / "device_routines.py")],
+        env=os.environ | {"PYSHMEM_DEVICE": "sim"},
+        capture_output=True, text=True, timeout=100, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "[] ['barrier_all_grid']"  # there is no such routine
