@@ -222,6 +222,21 @@ def test_indices_out_of_bounds_are_told_in_checking_mode(
     assert done.stdout.splitlines() == told, done.stderr
 
 
+#: First seed and number of kernels.
+SEEDS = [(0, 8), *(pytest.param((1000 * k, 100), marks=pytest.mark.long) for k in range(1, 11))]
+
+
+@pytest.mark.timeout(1000)
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+@pytest.mark.parametrize("seeds", SEEDS)
+def test_random_kernels_do_what_numpy_does(
+    seeds: tuple[int, int], device: str, run_pes: Callable, kept: dict[str, str]
+) -> None:
+    program = HERE / "random_kernels.py"
+    done = run_pes(1, program, seeds, timeout=900, device=device, env=kept, check=True)
+    assert done.stdout.strip() == f"0 of {seeds[1]} differ"
+
+
 #: Files of the device suite that pass there. Most of their time is the compiler's.
 FILES = ["faults", "locks", "old_replies", "loads_beside_kernels"]
 LONG = [

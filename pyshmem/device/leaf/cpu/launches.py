@@ -18,6 +18,7 @@ from llvmlite import ir
 from numba import typeof, types
 from numba.core import callconv, cgutils
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.target_extension import target_override
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
@@ -35,6 +36,7 @@ from .state import STATE, STATE_NAME
 from .target import (
     I32,
     I64,
+    NAME,
     POINTER,
     KernelDispatcher,
     compiled,
@@ -152,7 +154,8 @@ class Compiled:
 
     def _compile(self, kinds: Any, name: str) -> tuple[_Launcher, store.Code | None]:
         dispatcher = _launcher_of(dispatcher_of(self.kernel), name)
-        dispatcher.compile((types.int64, kinds))
+        with target_override(NAME):  # what lowering alone calls for is of this target, too
+            dispatcher.compile((types.int64, kinds))
         result = dispatcher.overloads[types.int64, kinds]
         text = result.library.get_llvm_str()
         made = _Launcher(result.entry_point, STATE_NAME in text)

@@ -97,6 +97,8 @@ class _Typing(typing.Context):
     def resolve_value_type(self, val: Any) -> Any:
         if isinstance(val, FakeCUDAKernel):
             return types.Dispatcher(dispatcher_of(val))
+        if isinstance(val, Dispatcher) and not isinstance(val, KernelDispatcher):
+            return types.Dispatcher(_dispatcher_of_njit(val))
         for meaning in MEANINGS:
             if (found := meaning(val)) is not None:
                 self.refresh()  # it may have been made now
@@ -169,13 +171,22 @@ def options_of(kernel: Any) -> dict[str, bool]:
     return {"fastmath": bool(kernel._fastmath), "boundscheck": bool(setting_number("CHECK"))}
 
 
+def _made(function: Any, options: dict[str, bool]) -> Any:
+    made = vars(function).get("__pyshmem_cpu__")
+    if made is None:
+        function.__pyshmem_cpu__ = made = compiled(function, **options)
+    return made
+
+
 def dispatcher_of(kernel: Any) -> Any:
     """What compiles a function under ``cuda.jit``: one for all configurations of it."""
-    made = vars(kernel.fn).get("__pyshmem_cpu__")
-    if made is None:
-        made = compiled(kernel.fn, **options_of(kernel))
-        kernel.fn.__pyshmem_cpu__ = made
-    return made
+    return _made(kernel.fn, options_of(kernel))
+
+
+def _dispatcher_of_njit(dispatcher: Any) -> Any:
+    """The same of a function under ``numba.njit``, which kernels call as one of their own."""
+    fastmath = bool(dispatcher.targetoptions.get("fastmath"))
+    return _made(dispatcher.py_func, {"fastmath": fastmath})
 
 
 # -- functions of the library that compiled code calls -------------------------------------------
