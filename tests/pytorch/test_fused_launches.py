@@ -78,7 +78,7 @@ TWO_JOBS = """
     import threading
     import pyshmem
     import torch
-    from pyshmem.fused._shared.copy_engine import beside
+    from pyshmem.fused._shared.copy_engine import side_stream
 
     device, found, go_on = torch.device("cpu"), [], threading.Semaphore(0)
     done = threading.Semaphore(0)
@@ -86,14 +86,14 @@ TWO_JOBS = """
     def other() -> None:
         for _ in range(2):
             go_on.acquire()
-            found.append(beside(device))
+            found.append(side_stream(device))
             done.release()
 
     thread = threading.Thread(target=other)
     thread.start()
     for _ in range(2):
         with pyshmem.init():
-            assert beside(device) is beside(device)
+            assert side_stream(device) is side_stream(device)
             go_on.release()
             done.acquire()
     thread.join()

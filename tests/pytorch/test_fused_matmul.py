@@ -216,7 +216,7 @@ def test_waits_of_links_have_a_deadline(run_pes: Callable) -> None:
     import torch, pytest, pyshmem
     from pyshmem.fused._shared import copy_engine as links, workspace
     with pyshmem.init() as job:
-        link = links.Link(workspace.workspace(pyshmem.TEAM_WORLD), "test", 16)
+        link = links.CopyChannel(workspace.workspace(pyshmem.TEAM_WORLD), "test", 16)
         links.await_by_kernel(link._busy(0), 0, 0)
         with pytest.raises(pyshmem.KernelFault, match="signal_wait_until.*PE 0"):
             links.await_by_kernel(link._full(0, 2), 1, 0)

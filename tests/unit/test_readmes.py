@@ -51,6 +51,19 @@ def test_readmes_are_short_and_name_what_is_there(readme: Path) -> None:
         assert near or below or name in MADE, f"{name} is not there"
 
 
+@pytest.mark.parametrize(
+    "readme",
+    [path for path in READMES if (ROOT / "pyshmem") in path.parents],
+    ids=lambda path: str(path.parent.relative_to(ROOT)),
+)
+def test_a_readme_of_the_package_begins_with_who_may_call_it(readme: Path) -> None:
+    """The first sentence below the title."""
+    title, blank, first = readme.read_text(encoding="utf-8").splitlines()[:3]
+    assert title.startswith("# ")
+    assert not blank
+    assert first.startswith(("Called by ", "Called from "))
+
+
 def test_no_source_file_has_more_than_800_lines() -> None:
     sources = [path for path in source_files() if path.suffix != ".md"]
     assert len(sources) > 300

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Blocks that members fill for each other, beside the caller's stream: who may write, what has come.
 
-A link is a block with a slot for each member. Its words are 0 or 1, so that a captured graph is replayed
-as it is: ``full`` ones at the receiver are set behind the data and cleared by who waited for them;
-``busy`` ones at the sender are set before it sends and cleared by the receiver when it has used the
-data. On GPUs all of it is in the order of streams: copies by copy engines, words that the stream stores,
-and waits by the driver, or, since these have no deadline, by a kernel of one warp if ``PYSHMEM_TIMEOUT``
-is set. In the simulator, where tensors are on the CPU, the host does each at once; callers send before
-they wait, so nobody waits for ever.
+A channel is a block with a slot for each member. Its words are 0 or 1, so that a captured graph is
+replayed as it is: ``full`` ones at the receiver are set behind the data and cleared by who waited for
+them; ``busy`` ones at the sender are set before it sends and cleared by the receiver when it has used
+the data. On GPUs all of it is in the order of streams: copies by copy engines, words that the stream
+stores, and waits by the driver, or, since these have no deadline, by a kernel of one warp if
+``PYSHMEM_TIMEOUT`` is set. In the simulator, where tensors are on the CPU, the host does each at once;
+callers send before they wait, so nobody waits for ever.
 
 A call that an error ends between its first claim and its last release settles first: it sends NaN in
 place of what is left to send, takes what comes, and releases. So the other members' calls end, and the
@@ -40,7 +40,7 @@ _WORD = 8
 _SET, _EQ, _UINT64 = int(SignalOp.SET), int(Cmp.EQ), ELEMENT_NUMBER["uint64"]
 
 
-class Beside:
+class SideStream:
     """A stream beside the caller's, forked and joined by events; in the simulator there is only one.
 
     Attributes:
@@ -78,25 +78,25 @@ class Beside:
             torch_stream(stream).wait_event(self._marks[number])
 
 
-class _Besides(threading.local):
+class _SideStreams(threading.local):
     """Those of a thread: another one's events are recorded at other times."""
 
     def __init__(self) -> None:
-        self.of: dict[torch.device, Beside] = {}
+        self.of: dict[torch.device, SideStream] = {}
 
 
-_besides = _Besides()
+_side_streams = _SideStreams()
 
 
-def beside(device: torch.device) -> Beside:
+def side_stream(device: torch.device) -> SideStream:
     """The stream beside a device's others, of this thread."""
-    found = _besides.of.get(device)
+    found = _side_streams.of.get(device)
     if found is None:
-        found = _besides.of[device] = Beside(device)
+        found = _side_streams.of[device] = SideStream(device)
     return found
 
 
-class Link:
+class CopyChannel:
     """A block of a team's workspace with a slot a member, and words about it.
 
     Args:
@@ -291,9 +291,9 @@ def await_by_kernel(address: int, value: int, pe: int, stream: int | None = None
 
 
 def _forget_job() -> None:
-    global _besides
+    global _side_streams
     _known.clear()
-    _besides = _Besides()  # all threads': what the job left on such a stream may never end
+    _side_streams = _SideStreams()  # all threads': what the job left on such a stream may never end
 
 
 runtime.on_finalize(_forget_job)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernel that waits for a word of a link, where waits have a deadline."""
+"""The kernel that waits for a word of a channel, where waits have a deadline."""
 
 import triton
 import triton.language as tl

@@ -17,7 +17,7 @@ from ..._torch.launches import torch_stream
 from ...host.job import runtime
 from ...host.observe.stages import compiled_in
 from ...triton import context
-from .stage_marks_kernels import begin_stamp, end_stamp
+from .stage_marks_kernels import begin_mark, end_mark
 
 _NOTHING = contextlib.nullcontext()
 
@@ -39,7 +39,7 @@ def _stamped(label: str, stream: int | None) -> Iterator[None]:
         around = torch.cuda.stream(torch_stream(stream))
     with around:
         mark = torch.empty(1, dtype=torch.int64, device=where)
-        begin_stamp[(1,)](mark, num_warps=1)
+        begin_mark[(1,)](mark, num_warps=1)
     yield
     with around:
-        end_stamp[(1,)](mark, context(), LABEL=label, num_warps=1)
+        end_mark[(1,)](mark, context(), LABEL=label, num_warps=1)

@@ -8,12 +8,12 @@ import pyshmem.triton as shmem
 
 
 @triton.jit
-def begin_stamp(mark):
+def begin_mark(mark):
     """Keep the time."""
     tl.store(mark, shmem.stage_begin())
 
 
 @triton.jit
-def end_stamp(mark, ctx, LABEL: tl.constexpr):
+def end_mark(mark, ctx, LABEL: tl.constexpr):
     """The stage that began at the time kept ends."""
     shmem.stage_end(tl.load(mark), LABEL, ctx)

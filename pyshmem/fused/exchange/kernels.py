@@ -63,13 +63,13 @@ def _rows_at(first, r, layout):
 
 @device_function
 def _send(
-    x, table, slots, most, layout, width, rows, lane, members, ctx, TILE: tl.constexpr
+    x, table, slots, most, layout, width, rows, program, members, ctx, TILE: tl.constexpr
 ):  # fmt: skip
-    """Chunks ``lane``, ``lane + TILE.PROGRAMS``, ... of the parts of all members go out."""
+    """Chunks ``program``, ``program + TILE.PROGRAMS``, ... of the parts of all members go out."""
     VEC: tl.constexpr = TILE.VEC
     me, n_pes = members.me, members.n_pes
     rs, cols = tl.arange(0, TILE.TR)[:, None].to(tl.int64), tl.arange(0, TILE.TC)[None, :]
-    for chunk in range(lane, most, TILE.PROGRAMS):
+    for chunk in range(program, most, TILE.PROGRAMS):
         for k in range(n_pes):
             member = (me + 1 + k) % n_pes
             first = tl.multiple_of(tl.load(table + member), VEC)
@@ -77,7 +77,15 @@ def _send(
             if tl.cast(chunk, tl.int64) * (rows * width) < elems:
                 pe = world_pe(TILE.TEAM, members.row, member)
                 number, place = open_slot(
-                    *slots, chunk // TILE.PROGRAMS, lane, me, member, pe, n_pes, TILE.PROGRAMS, ctx
+                    *slots,
+                    chunk // TILE.PROGRAMS,
+                    program,
+                    me,
+                    member,
+                    pe,
+                    n_pes,
+                    TILE.PROGRAMS,
+                    ctx,
                 )
                 slot = place.to(x.dtype)
                 for r0 in range(0, rows, TILE.TR):
@@ -90,22 +98,22 @@ def _send(
                         )
                         tile = tl.load(x + (start + c0 + cols), mask=inside)
                         store(slot + (here * width + c0 + cols), tile, pe, ctx, mask=inside)
-                send_slot(slots.block, number, lane, me, pe, n_pes, TILE.PROGRAMS, ctx)
+                send_slot(slots.block, number, program, me, pe, n_pes, TILE.PROGRAMS, ctx)
     meet()
     for member in range(n_pes):
         chunks = (tl.load(table + n_pes + member) + rows * width - 1) // (rows * width)
-        count_slots(slots.block, SENT, lane, member, n_pes, chunks, TILE.PROGRAMS)
+        count_slots(slots.block, SENT, program, member, n_pes, chunks, TILE.PROGRAMS)
 
 
 @device_function
 def _receive(
-    out, table, slots, most, layout, width, rows, lane, members, ctx, TILE: tl.constexpr
+    out, table, slots, most, layout, width, rows, program, members, ctx, TILE: tl.constexpr
 ):  # fmt: skip
     """The same chunks come in, from those members first that send here first."""
     VEC: tl.constexpr = TILE.VEC
     me, n_pes = members.me, members.n_pes
     rs, cols = tl.arange(0, TILE.TR)[:, None].to(tl.int64), tl.arange(0, TILE.TC)[None, :]
-    for chunk in range(lane, most, TILE.PROGRAMS):
+    for chunk in range(program, most, TILE.PROGRAMS):
         for k in range(n_pes):
             member = (me + n_pes - 1 - k) % n_pes
             first = tl.multiple_of(tl.load(table + 2 * n_pes + member), VEC)
@@ -113,7 +121,7 @@ def _receive(
             if tl.cast(chunk, tl.int64) * (rows * width) < elems:
                 pe = world_pe(TILE.TEAM, members.row, member)
                 number, place = await_slot(
-                    *slots, chunk // TILE.PROGRAMS, lane, member, pe, n_pes, TILE.PROGRAMS, ctx
+                    *slots, chunk // TILE.PROGRAMS, program, member, pe, n_pes, TILE.PROGRAMS, ctx
                 )
                 slot = place.to(out.dtype)
                 for r0 in range(0, rows, TILE.TR):
@@ -126,11 +134,11 @@ def _receive(
                         )
                         tile = tl.load(slot + (here * width + c0 + cols), mask=inside)
                         tl.store(out + (start + c0 + cols), tile, mask=inside)
-                free_slot(slots.block, number, lane, me, pe, n_pes, TILE.PROGRAMS, ctx)
+                free_slot(slots.block, number, program, me, pe, n_pes, TILE.PROGRAMS, ctx)
     meet()
     for member in range(n_pes):
         chunks = (tl.load(table + 3 * n_pes + member) + rows * width - 1) // (rows * width)
-        count_slots(slots.block, TAKEN, lane, member, n_pes, chunks, TILE.PROGRAMS)
+        count_slots(slots.block, TAKEN, program, member, n_pes, chunks, TILE.PROGRAMS)
 
 
 @triton.jit
@@ -151,5 +159,5 @@ def exchange_rows(
     if program < TILE.PROGRAMS:
         _send(x, table, slots, most_out, x_layout, width, rows, program, members, ctx, TILE)
     else:
-        lane = program - TILE.PROGRAMS
-        _receive(out, table, slots, most_in, out_layout, width, rows, lane, members, ctx, TILE)
+        program -= TILE.PROGRAMS
+        _receive(out, table, slots, most_in, out_layout, width, rows, program, members, ctx, TILE)

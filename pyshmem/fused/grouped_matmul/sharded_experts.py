@@ -19,7 +19,7 @@ from ...host.teams.team import TEAM_WORLD, Team
 from ...triton.primitives.backend import INTERPRETED
 from .._shared.algorithm import NEVER, choose
 from .._shared.arguments import check_tensor, on_tensors, result
-from .._shared.copy_engine import Beside, Link, beside, settle
+from .._shared.copy_engine import CopyChannel, SideStream, settle, side_stream
 from .._shared.powers import power_of_2
 from .._shared.slots import refuse_grad
 from .._shared.workspace import Workspace, device_heap_is_near, workspace
@@ -112,47 +112,47 @@ def all_gather_group_matmul(
     space.agree_on_rows(_GATHER, counts, x_shard.dtype, k, experts, topk_ids.shape[1], algorithm)
     taken = _algorithm(space, _GATHER, (total - min(counts)) * width, algorithm)
     engine = taken == "copy_engine" and space.n_pes > 1 and total > 0
-    link = _send_tokens(space, x_shard, counts) if engine else None
+    channel = _send_tokens(space, x_shard, counts) if engine else None
     try:
         routing = route(space, topk_ids, counts, experts, team)
     except Exception as error:
-        if link is not None:
-            settle(error, functools.partial(_end_tokens, space, link, x_shard, 1))
+        if channel is not None:
+            settle(error, functools.partial(_end_tokens, space, channel, x_shard, 1))
         raise
-    if link is not None:
-        _up_by_engine(space, link, product, x_shard, w, routing, gathered)
+    if channel is not None:
+        _up_by_engine(space, channel, product, x_shard, w, routing, gathered)
     elif total:
         _up_plainly(space, product, x_shard, w, routing, gathered)
     return product, routing
 
 
-def _send_tokens(space: Workspace, x: torch.Tensor, counts: tuple[int, ...]) -> Link:
+def _send_tokens(space: Workspace, x: torch.Tensor, counts: tuple[int, ...]) -> CopyChannel:
     """The caller's tokens on their way to all members; who waits for them first gets them first."""
     me, n = space.me, space.n_pes
-    link = Link(space, "matmul shards", max(counts) * x.shape[1] * x.itemsize)
-    side = beside(x.device)
+    channel = CopyChannel(space, "matmul shards", max(counts) * x.shape[1] * x.itemsize)
+    side = side_stream(x.device)
     side.fork(current_stream())
     for j in range(1, n):
-        link.claim((me - j) % n, side.handle)
-        link.send((me - j) % n, 0, x.data_ptr(), x.nbytes, 0, side.handle)
-    return link
+        channel.claim((me - j) % n, side.handle)
+        channel.send((me - j) % n, 0, x.data_ptr(), x.nbytes, 0, side.handle)
+    return channel
 
 
-def _end_tokens(space: Workspace, link: Link, x: torch.Tensor, first: int) -> None:
+def _end_tokens(space: Workspace, channel: CopyChannel, x: torch.Tensor, first: int) -> None:
     """The end of what ``_send_tokens`` began.
 
     ``first``: from that member behind the caller on, what they send is taken and not used.
     """
     stream, others = current_stream(), range(1, space.n_pes)
     for j in others[first - 1 :]:
-        link.arrived((space.me + j) % space.n_pes, 0, stream)
+        channel.arrived((space.me + j) % space.n_pes, 0, stream)
     for j in others:
-        link.release((space.me + j) % space.n_pes, stream)
-    beside(x.device).join(stream)
+        channel.release((space.me + j) % space.n_pes, stream)
+    side_stream(x.device).join(stream)
 
 
 def _up_by_engine(
-    space: Workspace, link: Link, out: torch.Tensor, x: torch.Tensor, w: torch.Tensor,
+    space: Workspace, channel: CopyChannel, out: torch.Tensor, x: torch.Tensor, w: torch.Tensor,
     routing: GroupRouting, gathered: torch.Tensor | None,
 ) -> None:  # fmt: skip
     me, n, stream, taken = space.me, space.n_pes, current_stream(), 1
@@ -161,9 +161,9 @@ def _up_by_engine(
             member = (me + j) % n
             shard = x
             if member != me:
-                link.arrived(member, 0, stream)
+                channel.arrived(member, 0, stream)
                 taken = j + 1
-                shard = link.view(
+                shard = channel.view(
                     member, slice(0, routing.member_rows[member]), x.shape[1], x.dtype
                 )
             pairs = routing.member_rows[member] * routing.k
@@ -172,9 +172,9 @@ def _up_by_engine(
                 first = routing.first(member)
                 gathered[first : first + routing.member_rows[member]].copy_(shard)
     except Exception as error:
-        settle(error, functools.partial(_end_tokens, space, link, x, taken))
+        settle(error, functools.partial(_end_tokens, space, channel, x, taken))
         raise
-    _end_tokens(space, link, x, n)
+    _end_tokens(space, channel, x, n)
 
 
 def _up_plainly(
@@ -299,9 +299,9 @@ class _Down:
         """The others' sums first, which copy engines take away while the next ones are made."""
         space, counts = self.space, self.routing.member_rows
         me, n_pes, width = space.me, space.n_pes, self.n * self.x.itemsize
-        parts = Link(space, "matmul parts", max(counts) * width)
+        parts = CopyChannel(space, "matmul parts", max(counts) * width)
         others = [(me + j) % n_pes for j in range(1, n_pes)]
-        stream, side = current_stream(), beside(self.x.device)
+        stream, side = current_stream(), side_stream(self.x.device)
         sent, came = 0, False
         try:
             product = self.x.new_empty(sum(counts), self.n)
@@ -330,7 +330,7 @@ class _Down:
 
 
 def _settle_sums(
-    parts: Link, unsent: list[int], awaited: list[int], side: Beside, stream: int | None
+    parts: CopyChannel, unsent: list[int], awaited: list[int], side: SideStream, stream: int | None
 ) -> None:
     """``unsent`` members get NaN, what ``awaited`` ones send is not used."""
     side.fork(stream)

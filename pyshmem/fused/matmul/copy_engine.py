@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..._torch.launches import current_stream
-from .._shared.copy_engine import CHUNKS, Beside, Link, beside, settle
+from .._shared.copy_engine import CHUNKS, CopyChannel, SideStream, settle, side_stream
 from .._shared.workspace import device_heap_is_near
 from .arguments import Problem
 from .copy_engine_of_two import adds_in_place, scatter_by_pair
@@ -39,52 +39,57 @@ def why_no_engine(p: Problem) -> str | None:
 # ---- all_gather_matmul -----------------------------------------------------------------------------
 
 
-def shard_link(p: Problem) -> tuple[Link, int]:
-    """The link by which shards of x come, and where in a slot their scales are."""
+def shard_channel(p: Problem) -> tuple[CopyChannel, int]:
+    """The channel by which shards of x come, and where in a slot their scales are."""
     nbytes = max(p.rows) * p.k * p.x.dtype.itemsize
     scales_at = -(-nbytes // 256) * 256
-    return Link(p.space, "matmul shards", scales_at + 4 * p.n_scales(max(p.rows))), scales_at
+    return CopyChannel(p.space, "matmul shards", scales_at + 4 * p.n_scales(max(p.rows))), scales_at
 
 
 def send_shard(
-    p: Problem, link: Link, scales_at: int, member: int, bounds: list[int], stream: int | None
+    p: Problem,
+    channel: CopyChannel,
+    scales_at: int,
+    member: int,
+    bounds: list[int],
+    stream: int | None,
 ) -> None:
     """The caller's shard to a member, a word for each chunk between ``bounds``; scales come first."""
-    link.claim(member, stream)
+    channel.claim(member, stream)
     if p.scale_x is not None:
         scales = p.scale_x.data_ptr(), p.scale_x.nbytes
-        link.send(member, scales_at, *scales, 0, stream, last=False)
+        channel.send(member, scales_at, *scales, 0, stream, last=False)
     width, x = p.k * p.x.dtype.itemsize, p.x.data_ptr()
     for chunk, (begin, end) in enumerate(itertools.pairwise(bounds)):
         at = begin * width
-        link.send(member, at, x + at, (end - begin) * width, chunk, stream)
+        channel.send(member, at, x + at, (end - begin) * width, chunk, stream)
 
 
-def _gather_loan(p: Problem, link: Link) -> Loan:
+def _gather_loan(p: Problem, channel: CopyChannel) -> Loan:
     """Which own rows are multiplied with a neighbour's, whose slot is beside the own."""
     me, width = p.space.me, p.k * p.x.dtype.itemsize
     found = loan(p, me + 1 if me + 1 < p.space.n_pes else me - 1)
-    if p.scale_x is None and {count * width for count in p.rows} == {link.slot}:
+    if p.scale_x is None and {count * width for count in p.rows} == {channel.slot}:
         return found
     return Loan(found.member, p.rows_of(me), p.rows_of(found.member))
 
 
 def shard_of(
-    p: Problem, link: Link, scales_at: int, member: int
+    p: Problem, channel: CopyChannel, scales_at: int, member: int
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """A member's shard, and its scales, as they lie here."""
     rows = p.rows[member]
-    shard = link.view(member, slice(0, rows), p.k, p.x.dtype)
+    shard = channel.view(member, slice(0, rows), p.k, p.x.dtype)
     if p.scale_x is None:
         return shard, None
     nbytes = 4 * p.n_scales(rows)
-    return shard, link.bytes_of(member)[scales_at : scales_at + nbytes].view(torch.float32)
+    return shard, channel.bytes_of(member)[scales_at : scales_at + nbytes].view(torch.float32)
 
 
 class _Gather(NamedTuple):
     """What all calls of a shape do."""
 
-    link: Link
+    channel: CopyChannel
     scales_at: int
     others: tuple[int, ...]  # whom the receiver waits for first sends first
     own: slice  # rows of the whole
@@ -97,41 +102,41 @@ class _Gather(NamedTuple):
 
 def _plan_gather(p: Problem) -> _Gather:
     me, n_pes = p.space.me, p.space.n_pes
-    link, scales_at = shard_link(p)
-    own, lent = p.rows_of(me), _gather_loan(p, link)
+    channel, scales_at = shard_channel(p)
+    own, lent = p.rows_of(me), _gather_loan(p, channel)
     rows = slice(max(lent.joint.start, own.start), min(lent.joint.stop, own.stop))
     here, place = None, None
     if rows.start < rows.stop:
         here = slice(rows.start - own.start, rows.stop - own.start)
-        place = link.view(me, here, p.k, p.x.dtype)
+        place = channel.view(me, here, p.k, p.x.dtype)
     others = tuple((me + k) % n_pes for k in range(1, n_pes))
     return _Gather(
-        link, scales_at, others, own, lent.rest,
+        channel, scales_at, others, own, lent.rest,
         slice(lent.rest.start - own.start, lent.rest.stop - own.start), here, place,
-        tuple(_came(p, link, scales_at, lent, member) for member in others),
+        tuple(_came(p, channel, scales_at, lent, member) for member in others),
     )  # fmt: skip
 
 
-def _came(p: Problem, link: Link, scales_at: int, lent: Loan, member: int) -> Any:
+def _came(p: Problem, channel: CopyChannel, scales_at: int, lent: Loan, member: int) -> Any:
     """The member, its rows of the whole, its shard and scales; rows that are multiplied, and they."""
-    shard, scales = shard_of(p, link, scales_at, member)
+    shard, scales = shard_of(p, channel, scales_at, member)
     rows, width = p.rows_of(member), p.k * p.x.dtype.itemsize
     if member != lent.member:
         return member, rows, shard, scales, rows, shard
     count = lent.joint.stop - lent.joint.start
     given = count - p.rows[member]
-    begin = member * link.slot - (given * width if member > p.space.me else 0)
-    joint = link.block[begin : begin + count * width].view(p.x.dtype).view(count, p.k)
+    begin = member * channel.slot - (given * width if member > p.space.me else 0)
+    joint = channel.block[begin : begin + count * width].view(p.x.dtype).view(count, p.k)
     return member, rows, shard, scales, lent.joint, joint
 
 
 def gather_by_engine(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None) -> None:
     """Copy engines bring the others' shards while the own one is multiplied."""
     plan: _Gather = p.plan("gather by engine", lambda: _plan_gather(p))
-    link, stream, side = plan.link, current_stream(), beside(p.x.device)
+    channel, stream, side = plan.channel, current_stream(), side_stream(p.x.device)
     side.fork(stream)
     for member in reversed(plan.others):
-        send_shard(p, link, plan.scales_at, member, [0, p.rows[p.space.me]], side.handle)
+        send_shard(p, channel, plan.scales_at, member, [0, p.rows[p.space.me]], side.handle)
     taken = 0
     try:
         if plan.rest == plan.own:
@@ -144,7 +149,7 @@ def gather_by_engine(p: Problem, out: torch.Tensor, gathered: torch.Tensor | Non
         if plan.lent is not None:
             plan.place.copy_(p.x[plan.lent])
         for member, rows, shard, scales, together, x in plan.came:
-            link.arrived(member, 0, stream)
+            channel.arrived(member, 0, stream)
             taken += 1
             multiply(p, out[together], x, scales, whole=True)
             if gathered is not None:
@@ -155,12 +160,12 @@ def gather_by_engine(p: Problem, out: torch.Tensor, gathered: torch.Tensor | Non
     _end_gather(plan, (), stream, side)
 
 
-def _end_gather(plan: _Gather, left: tuple[int, ...], stream: int | None, side: Beside) -> None:
+def _end_gather(plan: _Gather, left: tuple[int, ...], stream: int | None, side: SideStream) -> None:
     """What ``left`` send is not used; the members may send again."""
     for member in left:
-        plan.link.arrived(member, 0, stream)
+        plan.channel.arrived(member, 0, stream)
     for member in plan.others:  # at the end: a call of another size has its slots elsewhere
-        plan.link.release(member, stream)
+        plan.channel.release(member, stream)
     side.join(stream)
 
 
@@ -170,8 +175,8 @@ def _end_gather(plan: _Gather, left: tuple[int, ...], stream: int | None, side: 
 class _Scatter(NamedTuple):
     """What all calls of a shape do."""
 
-    parts: Link
-    results: Link | None
+    parts: CopyChannel
+    results: CopyChannel | None
     others: tuple[int, ...]
     bounds: tuple[int, ...]  # of the pieces of each owner's rows
     sizes: list[int]  # of the pieces of all owners, in the order of rows
@@ -183,10 +188,10 @@ def _plan_scatter(p: Problem) -> _Scatter:
     me, n_pes = p.space.me, p.space.n_pes
     bounds, nbytes = pieces_of(p), max(p.rows) * p.n * p.out_dtype.itemsize
     assert len(bounds) <= CHUNKS
-    parts = Link(p.space, "matmul parts", nbytes)
+    parts = CopyChannel(p.space, "matmul parts", nbytes)
     results = None
     if p.operation == "matmul_all_reduce":
-        results = Link(p.space, "matmul results", nbytes)
+        results = CopyChannel(p.space, "matmul results", nbytes)
     others = tuple((me + k) % n_pes for k in range(1, n_pes))
     pieces = [cuts(rows, bounds) for rows in p.rows]
     at = tuple(itertools.accumulate((len(each) for each in pieces[:-1]), initial=0))
@@ -216,7 +221,7 @@ def scatter_by_engine(p: Problem, out: torch.Tensor) -> None:
         scatter_by_pair(p, out)
         return
     plan: _Scatter = p.plan("scatter by engine", lambda: _plan_scatter(p))
-    stream, side, done = current_stream(), beside(p.x.device), _Done()
+    stream, side, done = current_stream(), side_stream(p.x.device), _Done()
     try:
         product = torch.empty((p.n_rows, p.n), dtype=p.out_dtype, device=p.x.device)
         _send_products(p, plan, product, stream, done)
@@ -227,7 +232,7 @@ def scatter_by_engine(p: Problem, out: torch.Tensor) -> None:
     _end_scatter(plan, stream, side)
 
 
-def _settle_scatter(plan: _Scatter, done: _Done, stream: int | None, side: Beside) -> None:
+def _settle_scatter(plan: _Scatter, done: _Done, stream: int | None, side: SideStream) -> None:
     """All is sent before anything is waited for."""
     n, parts, results, on = len(plan.bounds) - 1, plan.parts, plan.results, side.handle
     side.fork(stream)
@@ -253,7 +258,7 @@ def _settle_scatter(plan: _Scatter, done: _Done, stream: int | None, side: Besid
     _end_scatter(plan, stream, side)
 
 
-def _end_scatter(plan: _Scatter, stream: int | None, side: Beside) -> None:
+def _end_scatter(plan: _Scatter, stream: int | None, side: SideStream) -> None:
     for member in plan.others:
         plan.parts.release(member, side.handle)
         if plan.results is not None:
@@ -269,7 +274,7 @@ def _send_products(
     p: Problem, plan: _Scatter, product: torch.Tensor, stream: int | None, done: _Done
 ) -> None:
     """The others' rows, piece by piece; where these are not cut, some own ones are multiplied along."""
-    side, width = beside(p.x.device), p.n * p.out_dtype.itemsize
+    side, width = side_stream(p.x.device), p.n * p.out_dtype.itemsize
     xs = p.x.split(plan.sizes)
     for owner in plan.others:
         first = p.rows_of(owner).start
@@ -293,7 +298,7 @@ def _sum_products(
     done: _Done,
 ) -> None:  # fmt: skip
     """The own rows, and their sums as they come; matmul_all_reduce fetches the other owners' sums."""
-    side, results, own = beside(p.x.device), plan.results, p.rows_of(p.space.me)
+    side, results, own = side_stream(p.x.device), plan.results, p.rows_of(p.space.me)
     if results is not None:
         for member in plan.others:
             results.claim(member, side.handle)
@@ -313,7 +318,7 @@ def _sum_chunk(
     cut: tuple[int, int], done: _Done,
 ) -> None:  # fmt: skip
     """Add up a piece of the own rows when all have sent it, and tell the others of the result."""
-    parts, results, stream = plan.parts, plan.results, beside(p.x.device).handle
+    parts, results, stream = plan.parts, plan.results, side_stream(p.x.device).handle
     for member in sorted(plan.others):
         parts.arrived(member, chunk, stream)
     done.added += 1
@@ -331,7 +336,11 @@ def _sum_chunk(
 
 def _fetch_chunk(p: Problem, plan: _Scatter, out: torch.Tensor, chunk: int) -> None:
     """A piece of the other owners' results into ``out``, by a copy engine."""
-    results, stream, width = plan.results, beside(p.x.device).handle, p.n * p.out_dtype.itemsize
+    results, stream, width = (
+        plan.results,
+        side_stream(p.x.device).handle,
+        p.n * p.out_dtype.itemsize,
+    )
     assert results is not None
     for owner in plan.others:
         begin, end = cuts(p.rows[owner], plan.bounds)[chunk]

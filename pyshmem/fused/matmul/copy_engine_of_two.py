@@ -16,7 +16,7 @@ import torch
 from ..._core.library import device_state, lib
 from ..._torch.launches import current_stream
 from ..._torch.tensors import heap_of
-from .._shared.copy_engine import Beside, Link, beside, settle
+from .._shared.copy_engine import CopyChannel, SideStream, settle, side_stream
 from .arguments import FP8, Problem
 from .local import add_product, cuts, multiply, pieces_of, sent_pieces
 
@@ -58,8 +58,8 @@ class _Pair(NamedTuple):
             leave and the own ones begin among them.
     """
 
-    parts: Link
-    results: Link | None
+    parts: CopyChannel
+    results: CopyChannel | None
     other: int
     leaving: tuple[_Piece, ...]
     products: tuple[torch.Tensor, ...]
@@ -76,8 +76,10 @@ def _plan(p: Problem) -> _Pair:
     me, width = p.space.me, p.n * p.out_dtype.itemsize
     other, bounds = 1 - me, pieces_of(p)
     sent = sent_pieces(p, bounds)
-    parts = Link(p.space, "matmul parts", max(p.rows) * width)
-    results = Link(p.space, "matmul results", 0) if p.operation == "matmul_all_reduce" else None
+    parts = CopyChannel(p.space, "matmul parts", max(p.rows) * width)
+    results = (
+        CopyChannel(p.space, "matmul results", 0) if p.operation == "matmul_all_reduce" else None
+    )
 
     def pieces(owner: int, of: Sequence[int]) -> tuple[_Piece, ...]:
         return tuple(
@@ -123,7 +125,7 @@ class _Call:
 def scatter_by_pair(p: Problem, out: torch.Tensor) -> None:
     """matmul_reduce_scatter or matmul_all_reduce of two members into ``out``."""
     plan: _Pair = p.plan("scatter by pair", lambda: _plan(p))
-    stream, side = current_stream(), beside(p.x.device)
+    stream, side = current_stream(), side_stream(p.x.device)
     call, xs = _Call(p, plan, out), p.x.split(plan.sizes)
     plan.parts.claim(plan.other, stream)
     try:
@@ -147,7 +149,7 @@ def _exchange_products(
     p: Problem, plan: _Pair, call: _Call, xs: Sequence[torch.Tensor], stream: int | None
 ) -> None:
     """The products of the other's rows; those of the own ones come to their places, with a mark."""
-    side, parts, other = beside(p.x.device), plan.parts, plan.other
+    side, parts, other = side_stream(p.x.device), plan.parts, plan.other
     for each, product, came in zip(plan.leaving, plan.products, plan.coming, strict=True):
         multiply(p, product, xs[plan.first[0] + each.number], None, whole=False)
         side.fork(stream)
@@ -163,7 +165,7 @@ def _add_products(
     stream: int | None,
 ) -> None:  # fmt: skip
     """The products of the own rows, added to what has come; ``matmul_all_reduce`` sends the sums."""
-    side = beside(p.x.device)
+    side = side_stream(p.x.device)
     for each, place, awaited in zip(plan.own, call.places, plan.awaited, strict=True):
         if awaited is not None:
             side.await_mark(awaited, stream)
@@ -182,7 +184,7 @@ def _add_products(
             _exchange_sums(p, plan, out, each, side, copies)
 
 
-def _settle(plan: _Pair, call: _Call, stream: int | None, side: Beside) -> None:
+def _settle(plan: _Pair, call: _Call, stream: int | None, side: SideStream) -> None:
     """After an error: NaN for products and sums that are not made, and what comes is not used."""
     parts, results, other = plan.parts, plan.results, plan.other
     if call.products < len(plan.leaving):
@@ -210,7 +212,7 @@ def _settle(plan: _Pair, call: _Call, stream: int | None, side: Beside) -> None:
 
 
 def _exchange_sums(
-    p: Problem, plan: _Pair, out: torch.Tensor, each: _Piece, side: Beside, stream: int | None
+    p: Problem, plan: _Pair, out: torch.Tensor, each: _Piece, side: SideStream, stream: int | None
 ) -> None:
     """A piece of the own rows was added up in a slot: to ``out`` by ``stream``, as is the other's."""
     parts, results, other, me = plan.parts, plan.results, plan.other, p.space.me
@@ -224,7 +226,7 @@ def _exchange_sums(
     parts.fetch(other, me, theirs.at, there + theirs.at, theirs.nbytes, side.handle)
 
 
-def _await_sums(plan: _Pair, side: Beside) -> None:
+def _await_sums(plan: _Pair, side: SideStream) -> None:
     """The other's sums have come to ``out``."""
     assert plan.results is not None
     for each in plan.theirs:

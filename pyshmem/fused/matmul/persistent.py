@@ -16,11 +16,11 @@ import pyshmem.triton as shmem
 
 from ..._torch.arguments import as_bytes
 from ..._torch.launches import current_stream
-from .._shared.copy_engine import Link, beside, settle
+from .._shared.copy_engine import CopyChannel, settle, side_stream
 from .._shared.workspace import Workspace, device_heap_is_near
 from . import kernels
 from .arguments import FP8, Problem, share_of_rows
-from .copy_engine import send_shard, shard_link
+from .copy_engine import send_shard, shard_channel
 
 _CHUNKS = 4  # of a shard; at most links.CHUNKS
 _UNIT = 16  # bytes that addresses are multiples of, so that loads are as wide
@@ -119,61 +119,61 @@ def gather_by_tiles(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None
     """One kernel, whose tiles wait for the chunk of rows that they need."""
     me, n_pes, base = p.space.me, p.space.n_pes, min(p.rows)
     x, (tile, options) = _aligned(p.x), config(p)
-    link, scales_at = shard_link(p)
+    channel, scales_at = shard_channel(p)
     step, bounds = _bounds(p.rows[me], max(p.rows), tile.BM)
-    stream, side = current_stream(), beside(p.x.device)
+    stream, side = current_stream(), side_stream(p.x.device)
     side.fork(stream)
     for k in range(1, n_pes):
-        send_shard(p, link, scales_at, (me - k) % n_pes, bounds, side.handle)
+        send_shard(p, channel, scales_at, (me - k) % n_pes, bounds, side.handle)
     if p.scale_x is not None:
-        own = link.bytes_of(me)[scales_at : scales_at + p.scale_x.nbytes]
+        own = channel.bytes_of(me)[scales_at : scales_at + p.scale_x.nbytes]
         own.copy_(as_bytes(p.scale_x))
-    block = link.block.view(p.x.dtype)
-    words = link.full_words()
+    block = channel.block.view(p.x.dtype)
+    words = channel.full_words()
     tiles = n_pes * -(-max(p.rows) // tile.BM) * -(-p.n // tile.BN)
-    scales = link.block.view(torch.float32)[scales_at // 4 :]
+    scales = channel.block.view(torch.float32)[scales_at // 4 :]
     try:
         kernels.gather_matmul_kernel[(_programs(p, tiles),)](
-            out, kernels.Shards(x, block, link.slot // _UNIT), p.w,
-            kernels.ShardScales(scales, link.slot // 4, p.w if p.scale_w is None else p.scale_w),
+            out, kernels.Shards(x, block, channel.slot // _UNIT), p.w,
+            kernels.ShardScales(scales, channel.slot // 4, p.w if p.scale_w is None else p.scale_w),
             out if p.bias is None else p.bias, kernels.ShardWords(words, step), base,
             p.n_rows - n_pes * base, p.n, p.k, me, n_pes, _pes(p.space, p.x.device), shmem.context(),
             TILE=tile, END=_end(p), **options,
         )  # fmt: skip
     except Exception as error:
-        settle(error, lambda: _drop_shards(p, link, tile.BM, stream))
+        settle(error, lambda: _drop_shards(p, channel, tile.BM, stream))
         raise
     if gathered is not None:
         gathered[p.rows_of(me)].copy_(p.x)
     for k in range(1, n_pes):
         member = (me + k) % n_pes
         if gathered is not None:
-            shard = link.view(member, slice(0, p.rows[member]), p.k, p.x.dtype)
+            shard = channel.view(member, slice(0, p.rows[member]), p.k, p.x.dtype)
             gathered[p.rows_of(member)].copy_(shard)
     words.zero_()
     for k in range(1, n_pes):
-        link.release((me + k) % n_pes, stream)
+        channel.release((me + k) % n_pes, stream)
     side.join(stream)
 
 
-def _drop_shards(p: Problem, link: Link, height: int, stream: int | None) -> None:
+def _drop_shards(p: Problem, channel: CopyChannel, height: int, stream: int | None) -> None:
     """What comes for a kernel that was not launched."""
     others = [(p.space.me + k) % p.space.n_pes for k in range(1, p.space.n_pes)]
     for member in others:
         _, bounds = _bounds(p.rows[member], max(p.rows), height)
         for chunk in range(len(bounds) - 1):
-            link.arrived(member, chunk, stream)
+            channel.arrived(member, chunk, stream)
     for member in others:
-        link.release(member, stream)
-    beside(p.x.device).join(stream)
+        channel.release(member, stream)
+    side_stream(p.x.device).join(stream)
 
 
 # ---- matmul_reduce_scatter, matmul_all_reduce ------------------------------------------------------
 
 
-def _take_back(links: tuple[Link, ...], others: list[int], stream: int | None) -> None:
-    for link, member in itertools.product(links, others):
-        link.take_back(member, stream)
+def _take_back(channels: tuple[CopyChannel, ...], others: list[int], stream: int | None) -> None:
+    for channel, member in itertools.product(channels, others):
+        channel.take_back(member, stream)
 
 
 def scatter_by_tiles(p: Problem, out: torch.Tensor) -> None:
@@ -181,18 +181,18 @@ def scatter_by_tiles(p: Problem, out: torch.Tensor) -> None:
     me, n_pes, base = p.space.me, p.space.n_pes, min(p.rows)
     to_all, (tile, options) = p.operation == "matmul_all_reduce", config(p)
     width = p.n * p.out_dtype.itemsize
-    parts = Link(p.space, "matmul parts", max(p.rows) * width)
-    results = Link(p.space, "matmul result tiles", max(p.rows) * width) if to_all else parts
+    parts = CopyChannel(p.space, "matmul parts", max(p.rows) * width)
+    results = CopyChannel(p.space, "matmul result tiles", max(p.rows) * width) if to_all else parts
     per_member = -(-max(p.rows) // tile.BM) * -(-p.n // tile.BN)
     nbytes = 8 * n_pes * per_member
     words = p.space.block("matmul tile words", 2 * nbytes, zeroed=True)[: 2 * nbytes]
     both = words.view(torch.int64)
     others = [(me + k) % n_pes for k in range(1, n_pes)]
-    links = (parts, results) if to_all else (parts,)
+    channels = (parts, results) if to_all else (parts,)
     stream = current_stream()
-    for link in links:
+    for channel in channels:
         for member in others:
-            link.claim(member, stream)
+            channel.claim(member, stream)
     sums, finished = (each.block.view(p.out_dtype) for each in (parts, results))
     scales = p.x if p.scale_x is None else p.scale_x, p.w if p.scale_w is None else p.scale_w
     try:
@@ -205,9 +205,9 @@ def scatter_by_tiles(p: Problem, out: torch.Tensor) -> None:
             END=_end(p, to_all), **options,
         )  # fmt: skip
     except Exception as error:  # on all members: what cannot be compiled, or has no room
-        settle(error, lambda: _take_back(links, others, stream))
+        settle(error, lambda: _take_back(channels, others, stream))
         raise
     words.zero_()
-    for link in links:
+    for channel in channels:
         for member in others:
-            link.release(member, stream)
+            channel.release(member, stream)

@@ -18,7 +18,7 @@ from ..._core import errors
 from ..._torch.launches import current_stream
 from ...triton.primitives.backend import INTERPRETED
 from .._shared.algorithm import NEVER, choose
-from .._shared.copy_engine import Link, beside
+from .._shared.copy_engine import CopyChannel, side_stream
 from .._shared.workspace import Workspace, device_heap_is_near
 
 _DEFAULT = ((NEVER, "simple"),)
@@ -55,41 +55,41 @@ class Pieces(NamedTuple):
     """A member's tokens as they travel.
 
     Attributes:
-        link: by which they come.
+        channel: by which they come.
         most: how many at most.
         step: how many in a piece.
         nbytes: of a token.
     """
 
-    link: Link
+    channel: CopyChannel
     most: int
     step: int
     nbytes: int
 
     def places(self, dtype: torch.dtype) -> tuple[torch.Tensor, int, torch.Tensor, int]:
         """As kernels see them: the block, elements of a slot, words, tokens of a piece."""
-        block, slot = self.link.block.view(dtype), self.link.slot // dtype.itemsize
-        return block, slot, self.link.full_words(), self.step
+        block, slot = self.channel.block.view(dtype), self.channel.slot // dtype.itemsize
+        return block, slot, self.channel.full_words(), self.step
 
     def send(self, x: torch.Tensor, tokens: int) -> None:
         """The first ``tokens`` tokens to all others. No piece is empty: nobody would await its word."""
-        side, link, source = beside(x.device).handle, self.link, x.data_ptr()
-        beside(x.device).fork(current_stream())
-        for k in range(1, link.n_pes):
-            member = (link.me + k) % link.n_pes
-            link.claim(member, side)  # without tokens, too: the member releases what it was sent
+        side, channel, source = side_stream(x.device).handle, self.channel, x.data_ptr()
+        side_stream(x.device).fork(current_stream())
+        for k in range(1, channel.n_pes):
+            member = (channel.me + k) % channel.n_pes
+            channel.claim(member, side)  # without tokens, too: the member releases what it was sent
             bounds = itertools.pairwise([*range(0, tokens, self.step), tokens])
             for piece, (begin, end) in enumerate(bounds):
                 at, nbytes = begin * self.nbytes, (end - begin) * self.nbytes
-                link.send(member, at, source + at, nbytes, piece, side)
+                channel.send(member, at, source + at, nbytes, piece, side)
 
     def end(self, x: torch.Tensor) -> None:
         """Behind the kernel that has taken the others': they may send again."""
-        stream, link = current_stream(), self.link
-        link.full_words().zero_()
-        for k in range(1, link.n_pes):
-            link.release((link.me + k) % link.n_pes, stream)
-        beside(x.device).join(stream)
+        stream, channel = current_stream(), self.channel
+        channel.full_words().zero_()
+        for k in range(1, channel.n_pes):
+            channel.release((channel.me + k) % channel.n_pes, stream)
+        side_stream(x.device).join(stream)
 
 
 def pieces_of(space: Workspace, most: int, nbytes: int) -> Pieces | None:
@@ -100,10 +100,10 @@ def pieces_of(space: Workspace, most: int, nbytes: int) -> Pieces | None:
 
     def make() -> Pieces | None:
         try:
-            link = Link(space, "tokens of experts", most * nbytes)
+            channel = CopyChannel(space, "tokens of experts", most * nbytes)
         except errors.HeapExhausted:
             return None
-        return Pieces(link, most, -(-most // (_PIECES * _UNIT)) * _UNIT, nbytes)
+        return Pieces(channel, most, -(-most // (_PIECES * _UNIT)) * _UNIT, nbytes)
 
     made: Pieces | None = space.plan(("tokens of experts", most, nbytes), make)
     return made

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kernel beside copy engines: of the tokens that come it takes those that have an expert here.
 
-Rows travel in pieces of ``step`` rows, through a link: ``full`` has a word for each member and piece,
+Rows travel in pieces of ``step`` rows, through a channel: ``full`` has a word for each member and piece,
 which its copy engine sets to 1 behind the piece. Each word that will be set is waited for, so that the
 stream can clear all of them behind the kernel.
 """

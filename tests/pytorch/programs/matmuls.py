@@ -272,7 +272,7 @@ def repeated(me: int, n: int) -> None:
                 fused.matmul_all_reduce(given(1, height, 8), w, algorithm="copy_engine", **options)
         way = pair if n == 2 else matmul_engine
         with (
-            mock.patch.object(way, "Link", side_effect=AssertionError("made again")),
+            mock.patch.object(way, "CopyChannel", side_effect=AssertionError("made again")),
             mock.patch.object(way, "current_stream", return_value=None) as asked,
         ):
             x = given(1, height, 8)  # elsewhere
