@@ -194,33 +194,39 @@ def _finish(
     ROW: tl.constexpr,
 ):  # fmt: skip
     """Normalises, quantises and stores row ``number``. GROUP as of ``UnitsRow``."""
-    per: tl.constexpr = ROW.HIDDEN // WORDS
-    if ROW.NORM == "layer":
-        values = _centred(values, lanes, ROW.HIDDEN, WORDS, ROW.THIRD)
+    HIDDEN: tl.constexpr = ROW.HIDDEN
+    NORM: tl.constexpr = ROW.NORM
+    THIRD: tl.constexpr = ROW.THIRD
+    GROUP: tl.constexpr = ROW.GROUP
+    BIAS: tl.constexpr = ROW.BIAS
+    WIDE: tl.constexpr = ROW.WIDE
+    per: tl.constexpr = HIDDEN // WORDS
+    if NORM == "layer":
+        values = _centred(values, lanes, HIDDEN, WORDS, THIRD)
     squares = values[0] * values[0]
     unscaled = (values[0] * gains[0],)
     for k in tl.static_range(1, 3 * per):
         squares += values[k] * values[k]
         unscaled += (values[k] * gains[k],)
     start = number.to(tl.int64) * WORDS
-    if ROW.GROUP == -1 and not ROW.BIAS:
+    if GROUP == -1 and not BIAS:
         total, most = sum_and_max(squares, _largest(unscaled))
-        scale = tl.rsqrt(total / ROW.HIDDEN + eps)
+        scale = tl.rsqrt(total / HIDDEN + eps)
         factor = tl.maximum(most * scale / FP8_MAX, LEAST_SCALE)
         tl.store(scales + number, factor)
         for k in tl.static_range(3):
-            places, inside = start + k * ROW.THIRD + lanes, lanes < words_of(ROW.THIRD, WORDS, k)
-            _store_fp8(unscaled, k * per, scale / factor, out, places, inside, per, ROW.WIDE)
+            places, inside = start + k * THIRD + lanes, lanes < words_of(THIRD, WORDS, k)
+            _store_fp8(unscaled, k * per, scale / factor, out, places, inside, per, WIDE)
     else:
-        scale = tl.rsqrt(tl.sum(squares) / ROW.HIDDEN + eps)
+        scale = tl.rsqrt(tl.sum(squares) / HIDDEN + eps)
         scaled = ()
         for k in tl.static_range(3 * per):
-            if ROW.BIAS:
+            if BIAS:
                 scaled += (unscaled[k] * scale + shifts[k],)
             else:
                 scaled += (unscaled[k] * scale,)
-        if ROW.GROUP == 0:
-            _store_row(scaled, like, out, start, lanes, WORDS, ROW.THIRD, ROW.WIDE)
+        if GROUP == 0:
+            _store_row(scaled, like, out, start, lanes, WORDS, THIRD, WIDE)
         else:
             _quantise(scaled, number, start, lanes, out, scales, WORDS, per, ROW)
 
@@ -231,28 +237,31 @@ def _quantise(
     ROW: tl.constexpr,
 ):  # fmt: skip
     """FP8 of a row, and the scale of the row or of each GROUP of elements."""
-    if ROW.GROUP == -1:
+    GROUP: tl.constexpr = ROW.GROUP
+    THIRD: tl.constexpr = ROW.THIRD
+    WIDE: tl.constexpr = ROW.WIDE
+    if GROUP == -1:
         factor = tl.maximum(tl.max(_largest(values)) / FP8_MAX, LEAST_SCALE)
         tl.store(scales + number, factor)
         inverse = 1.0 / factor
     else:
-        wide: tl.constexpr = ROW.GROUP // PER  # words of a group
+        wide: tl.constexpr = GROUP // PER  # words of a group
         many: tl.constexpr = lanes.numel // wide
         groups = tl.arange(0, many)
         place = scales + number.to(tl.int64) * ((WORDS + wide - 1) // wide)
     for k in tl.static_range(3):
-        places, inside = start + k * ROW.THIRD + lanes, lanes < words_of(ROW.THIRD, WORDS, k)
-        if ROW.GROUP > 0:
+        places, inside = start + k * THIRD + lanes, lanes < words_of(THIRD, WORDS, k)
+        if GROUP > 0:
             most = tl.abs(values[k * PER])
             if PER == 2:
                 most = tl.maximum(most, tl.abs(values[k * PER + 1]))
             factors = tl.max(tl.reshape(most, [many, wide]), axis=1) / FP8_MAX
             factors = tl.maximum(factors, LEAST_SCALE)
-            some = (words_of(ROW.THIRD, WORDS, k) + wide - 1) // wide
-            tl.store(place + k * (ROW.THIRD // wide) + groups, factors, mask=groups < some)
+            some = (words_of(THIRD, WORDS, k) + wide - 1) // wide
+            tl.store(place + k * (THIRD // wide) + groups, factors, mask=groups < some)
             spread = tl.broadcast_to(tl.expand_dims(1.0 / factors, 1), [many, wide])
             inverse = tl.reshape(spread, [lanes.numel])
-        _store_fp8(values, k * PER, inverse, out, places, inside, PER, ROW.WIDE)
+        _store_fp8(values, k * PER, inverse, out, places, inside, PER, WIDE)
 
 
 @triton.jit
@@ -290,24 +299,31 @@ def one_shot(
     are rows in all calls; ``mine`` is the caller's number, known from the host, for a load of it would
     hold all others up.
     """
+    HIDDEN: tl.constexpr = ROW.HIDDEN
+    UNITS: tl.constexpr = ROW.UNITS
+    THIRD: tl.constexpr = ROW.THIRD
+    WIDE: tl.constexpr = ROW.WIDE
+    RESIDUAL: tl.constexpr = ROW.RESIDUAL
+    NORM: tl.constexpr = ROW.NORM
+    BIAS: tl.constexpr = ROW.BIAS
     per: tl.constexpr = elements_of(x.dtype.element_ty)
-    WORDS: tl.constexpr = ROW.HIDDEN // per
-    lanes = _lanes(ROW.UNITS)
-    used = lanes < words_of(ROW.THIRD, WORDS, 0)
+    WORDS: tl.constexpr = HIDDEN // per
+    lanes = _lanes(UNITS)
+    used = lanes < words_of(THIRD, WORDS, 0)
     number = tl.program_id(0)
-    data = _load_row(x, number, tokens, lanes, WORDS, ROW.THIRD, ROW.WIDE)
+    data = _load_row(x, number, tokens, lanes, WORDS, THIRD, WIDE)
     count = tl.load(counts + number, volatile=True)
     members = team_row(TEAM, ALL_REDUCE, ctx)
-    units += number.to(tl.int64) * (4 * MEMBERS * ROW.UNITS)
-    nobody = tl.zeros([ROW.UNITS], tl.int32)
+    units += number.to(tl.int64) * (4 * MEMBERS * UNITS)
+    nobody = tl.zeros([UNITS], tl.int32)
     while number < tokens:
         start = number.to(tl.int64) * WORDS
         count += 1
-        half = units + (count & 1) * (2 * MEMBERS * ROW.UNITS)
+        half = units + (count & 1) * (2 * MEMBERS * UNITS)
         call = count.to(tl.uint32)
         for k in tl.static_range(1, MEMBERS):
             pe = world_pe(TEAM, members, (mine + k) % MEMBERS)
-            there = near_place(half + mine * (2 * ROW.UNITS), pe, ctx)
+            there = near_place(half + mine * (2 * UNITS), pe, ctx)
             store_wide_units(used, there + 2 * lanes, data[0], data[1], data[2], call)
         # On their way while the others' units are: here, for a use would wait where loads do not.
         more = ()
@@ -315,20 +331,20 @@ def one_shot(
         shifts = ()
         totals = ()
         for k in tl.static_range(3):
-            inside = lanes < words_of(ROW.THIRD, WORDS, k)
-            places = k * ROW.THIRD + lanes
-            if ROW.RESIDUAL:
-                more += _load_elements(residual, start + places, inside, x, ROW.WIDE)
-            if ROW.NORM != "none":
-                gains += _load_elements(weight, places, inside, x, ROW.WIDE)
-            if ROW.BIAS:
-                shifts += _load_elements(bias, places, inside, x, ROW.WIDE)
+            inside = lanes < words_of(THIRD, WORDS, k)
+            places = k * THIRD + lanes
+            if RESIDUAL:
+                more += _load_elements(residual, start + places, inside, x, WIDE)
+            if NORM != "none":
+                gains += _load_elements(weight, places, inside, x, WIDE)
+            if BIAS:
+                shifts += _load_elements(bias, places, inside, x, WIDE)
             for _element_number in tl.static_range(per):
-                totals += (tl.zeros([ROW.UNITS], tl.float32),)
+                totals += (tl.zeros([UNITS], tl.float32),)
         for member in tl.static_range(MEMBERS):
             absent = nobody + mine != member
             pe = world_pe(TEAM, members, member)
-            place = half + member * (2 * ROW.UNITS) + 2 * lanes
+            place = half + member * (2 * UNITS) + 2 * lanes
             got = await_wide_units(used & absent, place, call, pe, ALL_REDUCE, ctx)
             sums = ()
             for k in tl.static_range(3):
@@ -336,15 +352,15 @@ def one_shot(
                 for e in tl.static_range(per):
                     sums += (totals[k * per + e] + _element(word, e, x),)
             totals = sums
-        if ROW.RESIDUAL:
+        if RESIDUAL:
             sums = ()
             for k in tl.static_range(3 * per):
                 sums += (totals[k] + more[k],)
             totals = sums
-        row = _store_row(totals, x, residual_out, start, lanes, WORDS, ROW.THIRD, ROW.WIDE)
-        if ROW.NORM != "none":
+        row = _store_row(totals, x, residual_out, start, lanes, WORDS, THIRD, WIDE)
+        if NORM != "none":
             _finish(row, number, gains, shifts, lanes, x, out, scales, eps, WORDS, ROW)
         number += tl.num_programs(0)
-        data = _load_row(x, number, tokens, lanes, WORDS, ROW.THIRD, ROW.WIDE)
+        data = _load_row(x, number, tokens, lanes, WORDS, THIRD, WIDE)
     meet()
     tl.store(counts + tl.program_id(0), count)

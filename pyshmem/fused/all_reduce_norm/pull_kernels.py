@@ -94,41 +94,48 @@ def pull(
     RING: tl.constexpr, ROW: tl.constexpr,
 ):  # fmt: skip
     """Every PE loads each row of all others and finishes it. ``mine`` is the caller's number."""
-    offs = tl.arange(0, ROW.BLOCK)
-    inside = offs < ROW.HIDDEN
+    BLOCK: tl.constexpr = ROW.BLOCK
+    HIDDEN: tl.constexpr = ROW.HIDDEN
+    RESIDUAL: tl.constexpr = ROW.RESIDUAL
+    NORM: tl.constexpr = ROW.NORM
+    AHEAD: tl.constexpr = RING.AHEAD
+    TEAM: tl.constexpr = RING.TEAM
+    MEMBERS: tl.constexpr = RING.MEMBERS
+    THREADS: tl.constexpr = RING.THREADS
+    EVERY: tl.constexpr = RING.EVERY
+    offs = tl.arange(0, BLOCK)
+    inside = offs < HIDDEN
     number = tl.program_id(0)
     step = tl.num_programs(0)
     first = ()
-    for k in tl.static_range(RING.AHEAD):
-        first += (row_of(x, number + k * step, tokens, offs, inside, ROW.HIDDEN),)
+    for k in tl.static_range(AHEAD):
+        first += (row_of(x, number + k * step, tokens, offs, inside, HIDDEN),)
     base = tl.load(counts + number, volatile=True)
     turns = (tokens - number + step - 1) // step
-    members = team_row(RING.TEAM, ALL_REDUCE, ctx)
-    ring += number.to(tl.int64) * (SLOTS * ROW.BLOCK)
-    flags += number * RING.MEMBERS
+    members = team_row(TEAM, ALL_REDUCE, ctx)
+    ring += number.to(tl.int64) * (SLOTS * BLOCK)
+    flags += number * MEMBERS
     rings = ()
     words = ()
-    for member in tl.static_range(RING.MEMBERS):
-        pe = world_pe(RING.TEAM, members, member)
+    for member in tl.static_range(MEMBERS):
+        pe = world_pe(TEAM, members, member)
         rings += (near_place(ring, pe, ctx),)
         words += (near_place(flags + mine, pe, ctx),)
-    lanes = tl.arange(0, RING.THREADS)
-    pes = world_pe(RING.TEAM, members, lanes, mask=lanes < RING.MEMBERS)
-    for k in tl.static_range(RING.AHEAD):
-        _put(first[k], ring, offs, inside, k, turns, base, words, mine, RING.MEMBERS, RING.EVERY)
-    following = row_of(x, number + RING.AHEAD * step, tokens, offs, inside, ROW.HIDDEN)
+    lanes = tl.arange(0, THREADS)
+    pes = world_pe(TEAM, members, lanes, mask=lanes < MEMBERS)
+    for k in tl.static_range(AHEAD):
+        _put(first[k], ring, offs, inside, k, turns, base, words, mine, MEMBERS, EVERY)
+    following = row_of(x, number + AHEAD * step, tokens, offs, inside, HIDDEN)
     turn = turns * 0
-    wait_for_rows(
-        flags, base + tl.minimum(turns, RING.EVERY), pes, mine, ctx, RING.MEMBERS, RING.THREADS
-    )
+    wait_for_rows(flags, base + tl.minimum(turns, EVERY), pes, mine, ctx, MEMBERS, THREADS)
     while turn < turns:
-        own = row_of(x, number, tokens, offs, inside, ROW.HIDDEN)
-        places = number.to(tl.int64) * ROW.HIDDEN + offs
-        more = load_residual(residual, places, inside, ROW.RESIDUAL)
+        own = row_of(x, number, tokens, offs, inside, HIDDEN)
+        places = number.to(tl.int64) * HIDDEN + offs
+        more = load_residual(residual, places, inside, RESIDUAL)
         rows = ()
-        for member in tl.static_range(RING.MEMBERS):
-            theirs = tl.zeros([ROW.BLOCK], tl.int32) + mine != member
-            place = rings[member] + _slot(base + turn, ROW.BLOCK) + offs
+        for member in tl.static_range(MEMBERS):
+            theirs = tl.zeros([BLOCK], tl.int32) + mine != member
+            place = rings[member] + _slot(base + turn, BLOCK) + offs
             rows += (tl.load(place, mask=inside & theirs, other=0),)
         # While the loads above are on their way.
         _put(
@@ -136,27 +143,27 @@ def pull(
             ring,
             offs,
             inside,
-            turn + RING.AHEAD,
+            turn + AHEAD,
             turns,
             base,
             words,
             mine,
-            RING.MEMBERS,
-            RING.EVERY,
+            MEMBERS,
+            EVERY,
         )
-        following = row_of(x, number + (RING.AHEAD + 1) * step, tokens, offs, inside, ROW.HIDDEN)
-        if ((turn + 1) % RING.EVERY == 0) & (turn + 1 < turns):
-            count = base + tl.minimum(turn + 1 + RING.EVERY, turns)
-            wait_for_rows(flags, count, pes, mine, ctx, RING.MEMBERS, RING.THREADS)
+        following = row_of(x, number + (AHEAD + 1) * step, tokens, offs, inside, HIDDEN)
+        if ((turn + 1) % EVERY == 0) & (turn + 1 < turns):
+            count = base + tl.minimum(turn + 1 + EVERY, turns)
+            wait_for_rows(flags, count, pes, mine, ctx, MEMBERS, THREADS)
         # Again for each row, from near by: if they were kept, there were no registers for what comes.
         gain, shift = load_gains(weight, bias, offs, inside, ROW)
-        total = tl.zeros([ROW.BLOCK], tl.float32)
-        for member in tl.static_range(RING.MEMBERS):
-            theirs = tl.zeros([ROW.BLOCK], tl.int32) + mine != member
+        total = tl.zeros([BLOCK], tl.float32)
+        for member in tl.static_range(MEMBERS):
+            theirs = tl.zeros([BLOCK], tl.int32) + mine != member
             total += tl.where(theirs, rows[member], own).to(tl.float32)
         row = (total + more).to(own.dtype)
         tl.store(residual_out + places, row, mask=inside)
-        if ROW.NORM != "none":
+        if NORM != "none":
             finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
         number += step
         turn += 1

@@ -79,60 +79,67 @@ def push(
     RING: tl.constexpr, ROW: tl.constexpr,
 ):  # fmt: skip
     """Every PE stores its rows to all others and finishes all. ``mine`` is the caller's number."""
-    offs = tl.arange(0, ROW.BLOCK)
-    inside = offs < ROW.HIDDEN
+    BLOCK: tl.constexpr = ROW.BLOCK
+    HIDDEN: tl.constexpr = ROW.HIDDEN
+    RESIDUAL: tl.constexpr = ROW.RESIDUAL
+    NORM: tl.constexpr = ROW.NORM
+    TEAM: tl.constexpr = RING.TEAM
+    MEMBERS: tl.constexpr = RING.MEMBERS
+    THREADS: tl.constexpr = RING.THREADS
+    offs = tl.arange(0, BLOCK)
+    inside = offs < HIDDEN
     number = tl.program_id(0)
     step = tl.num_programs(0)
     first = ()
     for k in tl.static_range(AHEAD):
-        first += (row_of(x, number + k * step, tokens, offs, inside, ROW.HIDDEN),)
+        first += (row_of(x, number + k * step, tokens, offs, inside, HIDDEN),)
     base = tl.load(counts + number, volatile=True)
     turns = (tokens - number + step - 1) // step
-    members = team_row(RING.TEAM, ALL_REDUCE, ctx)
-    ring += number.to(tl.int64) * (SLOTS * (RING.MEMBERS - 1) * ROW.BLOCK)
-    flags += number * RING.MEMBERS
+    members = team_row(TEAM, ALL_REDUCE, ctx)
+    ring += number.to(tl.int64) * (SLOTS * (MEMBERS - 1) * BLOCK)
+    flags += number * MEMBERS
     rings = ()
     words = ()
-    for k in tl.static_range(1, RING.MEMBERS):
-        pe = world_pe(RING.TEAM, members, (mine + k) % RING.MEMBERS)
-        rings += (near_place(ring + (RING.MEMBERS - 1 - k) * ROW.BLOCK, pe, ctx),)
+    for k in tl.static_range(1, MEMBERS):
+        pe = world_pe(TEAM, members, (mine + k) % MEMBERS)
+        rings += (near_place(ring + (MEMBERS - 1 - k) * BLOCK, pe, ctx),)
         words += (near_place(flags + mine, pe, ctx),)
-    lanes = tl.arange(0, RING.THREADS)
-    pes = world_pe(RING.TEAM, members, lanes, mask=lanes < RING.MEMBERS)
-    none = tl.zeros([ROW.BLOCK], tl.int32)
+    lanes = tl.arange(0, THREADS)
+    pes = world_pe(TEAM, members, lanes, mask=lanes < MEMBERS)
+    none = tl.zeros([BLOCK], tl.int32)
     for k in tl.static_range(AHEAD):
-        _store_row(first[k], rings, base + k, offs, inside & (none + k < turns), RING.MEMBERS)
+        _store_row(first[k], rings, base + k, offs, inside & (none + k < turns), MEMBERS)
         meet()
         if k + 1 < AHEAD:
-            _say_so(words, base + tl.minimum(k + 1, turns), RING.MEMBERS, RING.THREADS)
-    following = row_of(x, number + AHEAD * step, tokens, offs, inside, ROW.HIDDEN)
+            _say_so(words, base + tl.minimum(k + 1, turns), MEMBERS, THREADS)
+    following = row_of(x, number + AHEAD * step, tokens, offs, inside, HIDDEN)
     turn = turns * 0
-    wait_for_rows(flags, base + tl.minimum(1, turns), pes, mine, ctx, RING.MEMBERS, RING.THREADS)
+    wait_for_rows(flags, base + tl.minimum(1, turns), pes, mine, ctx, MEMBERS, THREADS)
     while turn < turns:
-        places = number.to(tl.int64) * ROW.HIDDEN + offs
+        places = number.to(tl.int64) * HIDDEN + offs
         own = tl.load(x + places, mask=inside, other=0)
         more = own
-        if ROW.RESIDUAL:
+        if RESIDUAL:
             more = tl.load(residual + places, mask=inside, other=0)
         rows = ()
-        for k in tl.static_range(1, RING.MEMBERS):
-            place = ring + (k - 1) * ROW.BLOCK + _slot(base + turn, RING.MEMBERS, ROW.BLOCK) + offs
+        for k in tl.static_range(1, MEMBERS):
+            place = ring + (k - 1) * BLOCK + _slot(base + turn, MEMBERS, BLOCK) + offs
             rows += (tl.load(place, mask=inside, other=0),)
         # While the loads above are on their way.
-        _say_so(words, base + tl.minimum(turn + AHEAD, turns), RING.MEMBERS, RING.THREADS)
+        _say_so(words, base + tl.minimum(turn + AHEAD, turns), MEMBERS, THREADS)
         there = inside & (none + turn + AHEAD < turns)
-        _store_row(following, rings, base + turn + AHEAD, offs, there, RING.MEMBERS)
-        following = row_of(x, number + (AHEAD + 1) * step, tokens, offs, inside, ROW.HIDDEN)
+        _store_row(following, rings, base + turn + AHEAD, offs, there, MEMBERS)
+        following = row_of(x, number + (AHEAD + 1) * step, tokens, offs, inside, HIDDEN)
         count = base + tl.minimum(turn + 2, turns)
-        wait_for_rows(flags, count, pes, mine, ctx, RING.MEMBERS, RING.THREADS)
+        wait_for_rows(flags, count, pes, mine, ctx, MEMBERS, THREADS)
         # Again for each row, from near by: if they were kept, there were no registers for what comes.
         gain, shift = load_gains(weight, bias, offs, inside, ROW)
-        total = _sum(own, rows, mine, RING.MEMBERS)
-        if ROW.RESIDUAL:
+        total = _sum(own, rows, mine, MEMBERS)
+        if RESIDUAL:
             total += more.to(tl.float32)
         row = total.to(own.dtype)
         tl.store(residual_out + places, row, mask=inside)
-        if ROW.NORM != "none":
+        if NORM != "none":
             finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
         number += step
         turn += 1

@@ -57,11 +57,13 @@ def near_place(pointer, pe, ctx):
 @triton.jit
 def load_gains(weight, bias, offs, inside, ROW: tl.constexpr):
     """Weight and bias in float32."""
+    NORM: tl.constexpr = ROW.NORM
+    BIAS: tl.constexpr = ROW.BIAS
     gain = tl.zeros([offs.numel], tl.float32)
     shift = gain
-    if ROW.NORM != "none":
+    if NORM != "none":
         gain = tl.load(weight + offs, mask=inside, other=0).to(tl.float32)
-        if ROW.BIAS:
+        if BIAS:
             shift = tl.load(bias + offs, mask=inside, other=0).to(tl.float32)
     return gain, shift
 
@@ -98,28 +100,32 @@ def finish_row(
     row, number, gain, shift, offs, inside, out, scales, eps, ROW: tl.constexpr
 ):  # fmt: skip
     """Normalises, quantises and stores row ``number``; gives what was stored."""
-    places = number.to(tl.int64) * ROW.HIDDEN + offs
-    if ROW.GROUP > 0 and not _INTERPRETED:
+    HIDDEN: tl.constexpr = ROW.HIDDEN
+    GROUP: tl.constexpr = ROW.GROUP
+    NORM: tl.constexpr = ROW.NORM
+    BIAS: tl.constexpr = ROW.BIAS
+    places = number.to(tl.int64) * HIDDEN + offs
+    if GROUP > 0 and not _INTERPRETED:
         # Bytes are stored by the threads that have them: as many side by side as were loaded.
         places = tl.max_contiguous(places, 128 // row.dtype.primitive_bitwidth)
-    values = _centred(row, inside, ROW.HIDDEN, ROW.NORM)
-    if ROW.GROUP == offs.numel and not ROW.BIAS:
+    values = _centred(row, inside, HIDDEN, NORM)
+    if GROUP == offs.numel and not BIAS:
         # Squares and the largest in one round through the program: the factor comes out of the maximum.
         unscaled = values * gain
         squares, largest = sum_and_max(values * values, tl.abs(unscaled))
-        scale = tl.rsqrt(squares / ROW.HIDDEN + eps)
+        scale = tl.rsqrt(squares / HIDDEN + eps)
         factor = tl.maximum(largest * scale / FP8_MAX, LEAST_SCALE)
         finished = fp8_bytes(unscaled * (scale / factor))
         tl.store(scales + number, factor)
         factors = tl.full([1], 0, tl.float32) + factor
     else:
-        values = values * tl.rsqrt(tl.sum(values * values) / ROW.HIDDEN + eps) * gain
-        if ROW.BIAS:
+        values = values * tl.rsqrt(tl.sum(values * values) / HIDDEN + eps) * gain
+        if BIAS:
             values += shift
-        if ROW.GROUP > 0:
-            finished, factors = quantise(values, ROW.GROUP)
-            lanes = tl.arange(0, offs.numel // ROW.GROUP)
-            count: tl.constexpr = (ROW.HIDDEN + ROW.GROUP - 1) // ROW.GROUP
+        if GROUP > 0:
+            finished, factors = quantise(values, GROUP)
+            lanes = tl.arange(0, offs.numel // GROUP)
+            count: tl.constexpr = (HIDDEN + GROUP - 1) // GROUP
             place = scales + number.to(tl.int64) * count + lanes
             tl.store(place, factors, mask=lanes < count)
         else:
@@ -134,17 +140,21 @@ def local(
     x, residual, weight, bias, out, residual_out, scales, tokens, eps, ROW: tl.constexpr
 ):  # fmt: skip
     """On one PE, whose sum is what it has."""
-    offs = tl.arange(0, ROW.BLOCK)
-    inside = offs < ROW.HIDDEN
+    BLOCK: tl.constexpr = ROW.BLOCK
+    HIDDEN: tl.constexpr = ROW.HIDDEN
+    RESIDUAL: tl.constexpr = ROW.RESIDUAL
+    NORM: tl.constexpr = ROW.NORM
+    offs = tl.arange(0, BLOCK)
+    inside = offs < HIDDEN
     gain, shift = load_gains(weight, bias, offs, inside, ROW)
     number = tl.program_id(0)
     while number < tokens:
-        places = number.to(tl.int64) * ROW.HIDDEN + offs
+        places = number.to(tl.int64) * HIDDEN + offs
         row = tl.load(x + places, mask=inside, other=0)
-        added = row.to(tl.float32) + load_residual(residual, places, inside, ROW.RESIDUAL)
+        added = row.to(tl.float32) + load_residual(residual, places, inside, RESIDUAL)
         row = added.to(row.dtype)
         tl.store(residual_out + places, row, mask=inside)
-        if ROW.NORM != "none":
+        if NORM != "none":
             finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
         number += tl.num_programs(0)
 
@@ -161,15 +171,19 @@ def one_shot(
 
     Programs of one number work together, a row a call of the channel.
     """
-    offs = tl.arange(0, ROW.BLOCK)
-    inside = offs < ROW.HIDDEN
+    BLOCK: tl.constexpr = ROW.BLOCK
+    HIDDEN: tl.constexpr = ROW.HIDDEN
+    RESIDUAL: tl.constexpr = ROW.RESIDUAL
+    NORM: tl.constexpr = ROW.NORM
+    offs = tl.arange(0, BLOCK)
+    inside = offs < HIDDEN
     bits: tl.constexpr = x.dtype.element_ty.primitive_bitwidth
-    units: tl.constexpr = ROW.BLOCK * bits // 32
-    used = tl.arange(0, units) < ROW.HIDDEN * bits // 32
-    pairs = tl.arange(0, units // 2) < ROW.HIDDEN * bits // 64
+    units: tl.constexpr = BLOCK * bits // 32
+    used = tl.arange(0, units) < HIDDEN * bits // 32
+    pairs = tl.arange(0, units // 2) < HIDDEN * bits // 64
     number = tl.program_id(0)
     while number < tokens:
-        places = number.to(tl.int64) * ROW.HIDDEN + offs
+        places = number.to(tl.int64) * HIDDEN + offs
         row = tl.load(x + places, mask=inside, other=0)
         data = to_units(row)
         call, base, step, members = begin(words, units, TEAM, ALL_REDUCE, ctx)
@@ -177,9 +191,9 @@ def one_shot(
         for k in range(1, n_pes):
             send(base, step, data, call, mine, (mine + k) % n_pes, TEAM, members, ctx, mask=used)
         # On their way while the others' units are: here, for a use would wait where loads do not.
-        more = load_residual(residual, places, inside, ROW.RESIDUAL)
+        more = load_residual(residual, places, inside, RESIDUAL)
         gain, shift = load_gains(weight, bias, offs, inside, ROW)
-        total = tl.zeros([ROW.BLOCK], tl.float32)
+        total = tl.zeros([BLOCK], tl.float32)
         for member in range(n_pes):
             if member == mine:
                 got = data
@@ -188,7 +202,7 @@ def one_shot(
             total += from_units(got, row).to(tl.float32)
         row = (total + more).to(row.dtype)
         tl.store(residual_out + places, row, mask=inside)
-        if ROW.NORM != "none":
+        if NORM != "none":
             finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
         number += tl.num_programs(0)
 
@@ -263,8 +277,12 @@ def two_shot(
     TEAM: tl.constexpr, ROW: tl.constexpr,
 ):  # fmt: skip
     """Members send rows to their owners, which sum them and send the sums to all, who finish them."""
-    offs = tl.arange(0, ROW.BLOCK)
-    inside = offs < ROW.HIDDEN
+    BLOCK: tl.constexpr = ROW.BLOCK
+    HIDDEN: tl.constexpr = ROW.HIDDEN
+    RESIDUAL: tl.constexpr = ROW.RESIDUAL
+    NORM: tl.constexpr = ROW.NORM
+    offs = tl.arange(0, BLOCK)
+    inside = offs < HIDDEN
     members = team_row(TEAM, ALL_REDUCE, ctx)
     mine, n_pes = place_in(TEAM, members, ctx)
     call = tl.load(counts + tl.program_id(0), volatile=True) + 1
@@ -274,7 +292,7 @@ def two_shot(
     done = arrived + n_pes
     gain, shift = load_gains(weight, bias, offs, inside, ROW)
     _rows_to_owners(
-        x, inbox, arrived, call, tokens, mine, n_pes, offs, inside, TEAM, members, ctx, ROW.HIDDEN
+        x, inbox, arrived, call, tokens, mine, n_pes, offs, inside, TEAM, members, ctx, HIDDEN
     )
     for k in range(1, n_pes):
         _wait_for(arrived, call, (mine + k) % n_pes, TEAM, members, ctx)
@@ -283,11 +301,9 @@ def two_shot(
     most = (tokens + n_pes - 1) // n_pes
     number = first + tl.program_id(0)
     while number < last:
-        places = number.to(tl.int64) * ROW.HIDDEN + offs
-        more = load_residual(residual, places, inside, ROW.RESIDUAL)
-        total = _sum_of_row(
-            x, inbox, number, first, most, mine, n_pes, offs, inside, ROW.BLOCK, ROW.HIDDEN
-        )
+        places = number.to(tl.int64) * HIDDEN + offs
+        more = load_residual(residual, places, inside, RESIDUAL)
+        total = _sum_of_row(x, inbox, number, first, most, mine, n_pes, offs, inside, BLOCK, HIDDEN)
         row = (total + more).to(residual_out.dtype.element_ty)
         for k in range(1, n_pes):
             pe = world_pe(TEAM, members, (mine + k) % n_pes)
@@ -306,9 +322,9 @@ def two_shot(
         last = _first_of(owner + 1, tokens, n_pes)
         number = _first_of(owner, tokens, n_pes) + tl.program_id(0)
         while number < last:
-            places = number.to(tl.int64) * ROW.HIDDEN + offs
+            places = number.to(tl.int64) * HIDDEN + offs
             row = tl.load(sums + places, mask=inside, other=0)
             tl.store(residual_out + places, row, mask=inside)
-            if ROW.NORM != "none":
+            if NORM != "none":
                 finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
             number += tl.num_programs(0)

@@ -142,28 +142,37 @@ def finish_kernel(
     All are rows of N elements without gaps; ``step`` elements lie between parts. ``own`` stands for
     part OWN. With one part ``dest`` may be ``parts``.
     """
-    at = tl.program_id(0).to(tl.int64) * SUM.B
+    SCALED: tl.constexpr = END.SCALED
+    X_STEP: tl.constexpr = END.X_STEP
+    W_STEP: tl.constexpr = END.W_STEP
+    BIAS: tl.constexpr = END.BIAS
+    ACTIVATION: tl.constexpr = END.ACTIVATION
+    B: tl.constexpr = SUM.B
+    N_PARTS: tl.constexpr = SUM.N_PARTS
+    OWN: tl.constexpr = SUM.OWN
+    SECOND: tl.constexpr = SUM.SECOND
+    at = tl.program_id(0).to(tl.int64) * B
     step = tl.cast(step, tl.int64)
     while at < nelems:
-        offs = at + tl.arange(0, SUM.B)
+        offs = at + tl.arange(0, B)
         inside = offs < nelems
-        total = tl.zeros([SUM.B], tl.float32)
-        for part in tl.static_range(SUM.N_PARTS):
-            if part == SUM.OWN:
+        total = tl.zeros([B], tl.float32)
+        for part in tl.static_range(N_PARTS):
+            if part == OWN:
                 total += tl.load(own + offs, mask=inside).to(tl.float32)
             else:
                 total += tl.load(parts + part * step + offs, mask=inside).to(tl.float32)
         column = offs % N
-        if END.SCALED:
-            total *= tl.load(scale_x + offs // N * END.X_STEP, mask=inside)
-            total *= tl.load(scale_w + column * END.W_STEP, mask=inside)
-        if END.BIAS:
+        if SCALED:
+            total *= tl.load(scale_x + offs // N * X_STEP, mask=inside)
+            total *= tl.load(scale_w + column * W_STEP, mask=inside)
+        if BIAS:
             total += tl.load(bias + column, mask=inside).to(tl.float32)
-        result = activated(total, END.ACTIVATION).to(dest.dtype.element_ty)
+        result = activated(total, ACTIVATION).to(dest.dtype.element_ty)
         tl.store(dest + offs, result, mask=inside)
-        if SUM.SECOND:
+        if SECOND:
             tl.store(second + offs, result, mask=inside)
-        at += tl.num_programs(0).to(tl.int64) * SUM.B
+        at += tl.num_programs(0).to(tl.int64) * B
 
 
 # -- tiles -------------------------------------------------------------------------------------------
@@ -184,16 +193,23 @@ def product(x, w, row, count, column, N, K, TILE: tl.constexpr):
 
     Rows and columns past the end are those of the beginning again: their results are not stored.
     """
-    rows, columns = (row + tl.arange(0, TILE.BM)) % count, (column + tl.arange(0, TILE.BN)) % N
-    ks = tl.arange(0, TILE.BK)
+    BM: tl.constexpr = TILE.BM
+    BN: tl.constexpr = TILE.BN
+    BK: tl.constexpr = TILE.BK
+    TRANSPOSED: tl.constexpr = TILE.TRANSPOSED
+    EVEN_K: tl.constexpr = TILE.EVEN_K
+    PRECISION: tl.constexpr = TILE.PRECISION
+    IMPRECISE: tl.constexpr = TILE.IMPRECISE
+    rows, columns = (row + tl.arange(0, BM)) % count, (column + tl.arange(0, BN)) % N
+    ks = tl.arange(0, BK)
     left = x + rows.to(tl.int64)[:, None] * K + ks[None, :]
-    if TILE.TRANSPOSED:
+    if TRANSPOSED:
         right = w + ks[:, None] + columns.to(tl.int64)[None, :] * K
     else:
         right = w + ks.to(tl.int64)[:, None] * N + columns[None, :]
-    total = tl.zeros([TILE.BM, TILE.BN], tl.float32)
-    for k in range(0, K, TILE.BK):
-        if TILE.EVEN_K:
+    total = tl.zeros([BM, BN], tl.float32)
+    for k in range(0, K, BK):
+        if EVEN_K:
             a, b = tl.load(left), tl.load(right)
         else:
             a = tl.load(left, mask=ks[None, :] < K - k, other=0.0)
@@ -201,13 +217,13 @@ def product(x, w, row, count, column, N, K, TILE: tl.constexpr):
         if _WIDEN:
             a, b = a.to(tl.float32), b.to(tl.float32)
         total = tl.dot(
-            a, b, total, input_precision=TILE.PRECISION, max_num_imprecise_acc=TILE.IMPRECISE
+            a, b, total, input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE
         )  # fmt: skip
-        left += TILE.BK
-        if TILE.TRANSPOSED:
-            right += TILE.BK
+        left += BK
+        if TRANSPOSED:
+            right += BK
         else:
-            right += TILE.BK * tl.cast(N, tl.int64)
+            right += BK * tl.cast(N, tl.int64)
     return total
 
 
@@ -216,9 +232,13 @@ def scaled(
     total, scale_x, scale_w, row, count, column, N, TILE: tl.constexpr, END: tl.constexpr
 ):  # fmt: skip
     """A tile times the scales of its rows and of its columns; a step of 0: one scale for all."""
-    rows, columns = (row + tl.arange(0, TILE.BM)) % count, (column + tl.arange(0, TILE.BN)) % N
-    total *= tl.load(scale_x + rows * END.X_STEP)[:, None]
-    return total * tl.load(scale_w + columns * END.W_STEP)[None, :]
+    BM: tl.constexpr = TILE.BM
+    BN: tl.constexpr = TILE.BN
+    X_STEP: tl.constexpr = END.X_STEP
+    W_STEP: tl.constexpr = END.W_STEP
+    rows, columns = (row + tl.arange(0, BM)) % count, (column + tl.arange(0, BN)) % N
+    total *= tl.load(scale_x + rows * X_STEP)[:, None]
+    return total * tl.load(scale_w + columns * W_STEP)[None, :]
 
 
 @triton.jit
@@ -250,17 +270,23 @@ def gather_matmul_kernel(
     The caller's own rows lie behind ``gathered`` by as many units of 16 bytes as the addresses differ:
     that they are whole units keeps loads wide.
     """
+    BM: tl.constexpr = TILE.BM
+    BN: tl.constexpr = TILE.BN
+    GROUP: tl.constexpr = TILE.GROUP
+    SCALED: tl.constexpr = END.SCALED
+    BIAS: tl.constexpr = END.BIAS
+    ACTIVATION: tl.constexpr = END.ACTIVATION
     own, gathered, slot = shards
     scales, scale_slot, scale_w = factors
     arrived, chunk_rows = words
     own_distance = (tl.cast(own, tl.int64) - tl.cast(gathered, tl.int64)) // 16
     per_unit: tl.constexpr = 128 // gathered.dtype.element_ty.primitive_bitwidth
-    tiles_m, tiles_n = tl.cdiv(base + tl.minimum(extra, 1), TILE.BM), tl.cdiv(N, TILE.BN)
+    tiles_m, tiles_n = tl.cdiv(base + tl.minimum(extra, 1), BM), tl.cdiv(N, BN)
     for tile in range(tl.program_id(0), n_pes * tiles_m * tiles_n, tl.num_programs(0)):
         row, column = shmem.swizzle_by_pe(tile, n_pes * tiles_m, tiles_n, me, n_pes)
         member = row // tiles_m
-        row, column = grouped(row % tiles_m * tiles_n + column, tiles_m, tiles_n, TILE.GROUP)
-        row, column = row * TILE.BM, column * TILE.BN
+        row, column = grouped(row % tiles_m * tiles_n + column, tiles_m, tiles_n, GROUP)
+        row, column = row * BM, column * BN
         count = base + (member < extra).to(tl.int32)
         if row < count:
             if member != me:
@@ -270,13 +296,13 @@ def gather_matmul_kernel(
             begin = shmem.stage_begin()
             distance = tl.where(member == me, own_distance, tl.cast(member, tl.int64) * slot)
             total = product(gathered + distance * per_unit, w, row, count, column, N, K, TILE)
-            if END.SCALED:
+            if SCALED:
                 total = scaled(
                     total, scales + member * scale_slot, scale_w, row, count, column, N, TILE, END,
                 )  # fmt: skip
-            total = finished(total, bias, column, N, END.BIAS, END.ACTIVATION, TILE.BN)
+            total = finished(total, bias, column, N, BIAS, ACTIVATION, BN)
             first = member * base + tl.minimum(member, extra)
-            place, inside = tile_at(row, count, column, N, TILE.BM, TILE.BN)
+            place, inside = tile_at(row, count, column, N, BM, BN)
             to = out + ((first + row).to(tl.int64) * N + column)
             tl.store(to + place, total.to(out.dtype.element_ty), mask=inside)
             shmem.stage_end(begin, "multiply", ctx)
@@ -308,29 +334,37 @@ def matmul_scatter_kernel(
 
     With ALL they store the finished tiles in the results of all, from where each copies them.
     """
+    BM: tl.constexpr = TILE.BM
+    BN: tl.constexpr = TILE.BN
+    GROUP: tl.constexpr = TILE.GROUP
+    SCALED: tl.constexpr = END.SCALED
+    X_STEP: tl.constexpr = END.X_STEP
+    BIAS: tl.constexpr = END.BIAS
+    ACTIVATION: tl.constexpr = END.ACTIVATION
+    ALL: tl.constexpr = END.ALL
     parts, results, slot = owned
     x, w = operands
     scale_x, scale_w = factors
     arrived, ready = words
-    tiles_m, tiles_n = tl.cdiv(base + tl.minimum(extra, 1), TILE.BM), tl.cdiv(N, TILE.BN)
+    tiles_m, tiles_n = tl.cdiv(base + tl.minimum(extra, 1), BM), tl.cdiv(N, BN)
     step = tiles_m * tiles_n
     for tile in range(tl.program_id(0), n_pes * step, tl.num_programs(0)):
         row, column = shmem.swizzle_by_pe_last(tile, n_pes * tiles_m, tiles_n, me, n_pes)
         owner, number = row // tiles_m, row % tiles_m * tiles_n + column
-        row, column = grouped(number, tiles_m, tiles_n, TILE.GROUP)
-        row, column = row * TILE.BM, column * TILE.BN
+        row, column = grouped(number, tiles_m, tiles_n, GROUP)
+        row, column = row * BM, column * BN
         count = base + (owner < extra).to(tl.int32)
         if row < count:
             first = owner * base + tl.minimum(owner, extra)
             begin = shmem.stage_begin()
             total = product(x + first.to(tl.int64) * K, w, row, count, column, N, K, TILE)
-            if END.SCALED:
+            if SCALED:
                 total = scaled(
-                    total, scale_x + first * END.X_STEP, scale_w, row, count, column, N, TILE, END,
+                    total, scale_x + first * X_STEP, scale_w, row, count, column, N, TILE, END,
                 )  # fmt: skip
             value = total.to(parts.dtype.element_ty)
             shmem.stage_end(begin, "multiply", ctx)
-            place, inside = tile_at(row, count, column, N, TILE.BM, TILE.BN)
+            place, inside = tile_at(row, count, column, N, BM, BN)
             at = row.to(tl.int64) * N + column
             if owner != me:
                 pe = tl.load(pes + owner)
@@ -345,9 +379,9 @@ def matmul_scatter_kernel(
                     ctx,
                 )  # fmt: skip
                 shmem.stage_end(begin, "wait for tiles, add", ctx)
-                total = finished(total, bias, column, N, END.BIAS, END.ACTIVATION, TILE.BN)
+                total = finished(total, bias, column, N, BIAS, ACTIVATION, BN)
                 result = total.to(out.dtype.element_ty)
-                if END.ALL:
+                if ALL:
                     at += first.to(tl.int64) * N
                     for k in range(1, n_pes):
                         pe = tl.load(pes + (me + k) % n_pes)
@@ -355,9 +389,9 @@ def matmul_scatter_kernel(
                         word = ready + me * step + number
                         shmem.signal_op(word, 1, shmem.SIGNAL_SET, pe, ctx)
                 tl.store(out + at + place, result, mask=inside)
-    if END.ALL:
+    if ALL:
         copy_results(
-            out, results, ready, base, extra, N, me, n_pes, pes, ctx, TILE.BM, TILE.BN, TILE.GROUP
+            out, results, ready, base, extra, N, me, n_pes, pes, ctx, BM, BN, GROUP
         )  # fmt: skip
 
 
