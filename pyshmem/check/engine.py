@@ -324,7 +324,7 @@ class Engine:
         if block is None or block.internal:
             return
         released = call.clock.released_to(pe, self.lanes)
-        if fetched is not None:
+        if fetched is not None or (at_once and op == "other"):  # of a value not known: all
             block.word(pe, low).heard_by(call.clock, None, fetched, self.lanes)
         if op != "get":
             self._change(call, block, pe, low, op, value, released, (event, *carried))

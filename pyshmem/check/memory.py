@@ -30,7 +30,6 @@ def know_heaps(my_pe: int, n_pes: int, device: bool) -> None:
     global me
     me = my_pe
     _windows.clear()
-    _counts.clear()
     base, nbytes = ffi.new("uintptr_t *"), ffi.new("int64_t *")
     for heap in range(1 + device):
         if not lib.ishmemx_heap_range(heap, base, nbytes) and base[0]:

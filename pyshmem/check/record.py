@@ -29,6 +29,7 @@ from .log import Log, is_internal, now
 
 _inside = threading.local()
 _log: Log | None = None
+_jobs = 0  # that have ended
 #: Effects of a call: those before it, and what makes those behind it of its result.
 Described = tuple[list[tuple[Any, ...]], "Callable[[Any], list[tuple[Any, ...]]] | None"]
 _MEMORY = ("host/memory/", "check/", "_core/")
@@ -69,7 +70,7 @@ def install() -> None:
 
     record_arrays.install(_log, _inside)
     runtime.on_init(_begin)
-    runtime.on_finalize(_log.flush)
+    runtime.on_finalize(_end)
     atexit.register(_log.flush)
 
 
@@ -85,6 +86,16 @@ def _begin() -> None:
         raise UnsupportedError("PYSHMEM_CHECK=order: the PEs have to be on one host")
     memory.know_heaps(job.my_pe, job.n_pes, job.device != "none")
     effects.forget()
+    if _jobs:  # all PEs have ended the last one
+        log().write(now(), 0, "init", [("X", ("job", _jobs), job.my_pe, 0, "all", 0)])
+
+
+def _end() -> None:
+    """A job ends: its PEs meet in finalize, and what they have sent is done."""
+    global _jobs
+    _jobs += 1
+    log().write(now(), 0, "finalize", [("Q", None, None), ("E", ("job", _jobs), memory.me)])
+    log().flush()
 
 
 def _replace(plain: Any, made: Any) -> None:

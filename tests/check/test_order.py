@@ -50,3 +50,65 @@ def test_a_right_program_is_not(program: Path, run_command: Callable, tmp_path: 
     status, reports, text = run(program, run_command, tmp_path / "found.json")
     assert not reports, text
     assert status == 0, text
+
+
+LAUNCHED = """
+import numpy as np
+import pyshmem
+
+def race():
+    data = pyshmem.zeros(4, np.int64)
+    pyshmem.put(data, np.ones(4, np.int64), 1 - pyshmem.my_pe())
+    pyshmem.sync_all()
+    return int(data[0])
+
+def none():
+    for turn in range(2):  # memory of the second job lies where that of the first did
+        data = pyshmem.zeros(4, np.int64)
+        pyshmem.put(data, np.full(4, turn), 1 - pyshmem.my_pe())
+        pyshmem.barrier_all()
+        found = int(data[0])
+        pyshmem.finalize()
+        pyshmem.init()
+    return found
+
+print(pyshmem.launch(none, 2, env={"PYSHMEM_CHECK": "order"}))
+print(pyshmem.launch(race, 2))
+try:
+    pyshmem.launch(race, 2, env={"PYSHMEM_CHECK": "order"})
+except pyshmem.LaunchError as error:
+    print(error)
+"""
+
+
+def test_what_launch_finds_is_an_error(run_command: Callable, tmp_path: Path) -> None:
+    program = tmp_path / "launched.py"
+    program.write_text(LAUNCHED, encoding="utf-8")
+    done = run_command([sys.executable, str(program)], 100, check=True, PYSHMEM_DEVICE="none")
+    first, second, *told = done.stdout.splitlines()
+    assert (first, second) == ("[1, 1]", "[1, 1]")
+    assert told[0].startswith("a read and a write that nothing orders in the host heap of PE")
+    assert "pyshmem.put(data, np.ones(4, np.int64), 1 - pyshmem.my_pe())" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "what"),
+    [
+        ("import pyshmem.triton", ["--device", "sim"], "kernels of Triton"),
+        ("import pyshmem; pyshmem.init(device='cpu')", ["--device", "cpu"], "device cpu"),
+    ],
+)
+def test_what_is_not_followed_raises(
+    code: str, options: list[str], what: str, run_command: Callable
+) -> None:
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", "1", *options, "--check=order"]
+    done = run_command([*command, "-c", code], 60)
+    assert done.returncode == 1
+    assert "UnsupportedError: PYSHMEM_CHECK=order" in done.stderr
+    assert what in done.stderr
+
+
+def test_without_the_launcher_order_raises(run_command: Callable) -> None:
+    program = "import pyshmem; pyshmem.init(device='none')"
+    done = run_command([sys.executable, "-c", program], 60, PYSHMEM_CHECK="order")
+    assert "order is of programs in Python that `python -m pyshmem run` has started" in done.stderr

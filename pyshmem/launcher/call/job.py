@@ -17,7 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..._core.errors import LaunchError
 from ..._core.settings import tell_misspelt
+from ...check import files
 from ..binding import shares
 from ..control import NativeControl
 from ..job import Job
@@ -46,7 +48,7 @@ def results_of(
     call = answers.call_of(function, args)
     spec = _spec_of(wanted)
     with Held() as held:  # nothing interrupts what begins here, until it has ended
-        job, packed = _run(spec, call, held)
+        job, packed, races = _run(spec, call, held)
     if held.raised is not None:
         raise held.raised.with_traceback(None)
     found = [answers.unpacked(answer) for answer in packed]
@@ -54,8 +56,13 @@ def results_of(
         process.returncode == 0 and "value" in answer
         for process, answer in zip(job.processes, found, strict=True)
     ):
+        if races:
+            raise LaunchError("\n".join(races))
         return [answer["value"] for answer in found]
-    raise error_of(job, found)
+    error = error_of(job, found)
+    for race in races:
+        error.add_note(race)
+    raise error
 
 
 def _spec_of(wanted: arguments.Wanted) -> CallSpec:
@@ -84,8 +91,8 @@ def _spec_of(wanted: arguments.Wanted) -> CallSpec:
     )
 
 
-def _run(spec: CallSpec, call: bytes, held: Held) -> tuple[Job, list[dict[str, Any]]]:
-    """Run the job to its end; the answers of its PEs are pickled still."""
+def _run(spec: CallSpec, call: bytes, held: Held) -> tuple[Job, list[dict[str, Any]], list[str]]:
+    """Run the job to its end; its PEs' answers, pickled still, and what PYSHMEM_CHECK=order found."""
     with ExitStack() as stack:
         stack.enter_context(files_of(spec.n_pes))
         results = [
@@ -93,6 +100,9 @@ def _run(spec: CallSpec, call: bytes, held: Held) -> tuple[Job, list[dict[str, A
         ]
         opened = stack.enter_context(answers.memory_file("call", call))
         control = stack.enter_context(closing(NativeControl(spec.n_pes)))
-        job = Job(replace(spec, call=opened, results=results), control, held)
+        ordered = files.wanted(spec.variables)
+        records = stack.enter_context(files.records(spec.n_pes, ordered=ordered))
+        spec = replace(spec, call=opened, results=results, records=records.descriptors)
+        job = Job(spec, control, held)
         job.run()
-        return job, [answers.answer_in(result) for result in results]
+        return job, [answers.answer_in(result) for result in results], records.found()
