@@ -76,6 +76,8 @@ SETTINGS = (
     Setting("CACHE_DAYS", "integer:0:36500", "90", "days that compiled code in CACHE_DIR is kept without being used; 0: for ever"),
     Setting("KERNEL_STORE", "choice:none|text|objects", "text",
             "how kernels take device routines that were compiled before, from CACHE_DIR: as text, collectives as objects, none"),
+    Setting("TORCH_GROUPS", "choice:python|native", "python",
+            "process groups of torch.distributed: in Python, or in C++ behind torch's own, compiled once for each torch"),
     Setting("STATICS", "choice:auto|map|conduit|none", "auto",
             "how PEs reach each other's static variables, in C: mapped, by the conduit's copies, auto as it can"),
     Setting("TIMEOUT", "seconds", "0",

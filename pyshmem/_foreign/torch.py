@@ -32,8 +32,15 @@ DDP_HOOK = Hook(
     "self comm_hook_type",
 )
 
+#: Not of torch: the team of pyshmem that a process group has.
+TEAM_OF_GROUP = Hook(dist.ProcessGroup, "team")
+
+#: Of torch's ProcessGroup, which gives the numbers of backends that it knows by name alone.
+SEQUENCE_NUMBER = Hook(dist.ProcessGroup, "_get_sequence_number_for_group")
+
 HOOKS = (
     DDP_HOOK,
+    SEQUENCE_NUMBER,
     *(Hook(torch, name) for name in ("_scaled_mm", "_neg_view")),
     *(Hook(torch._C, name) for name in ("_AutoDispatchBelowAutograd", "_functorch")),
     Hook(torch._C._functorch, "is_functorch_wrapped_tensor"),

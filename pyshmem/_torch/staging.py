@@ -15,6 +15,7 @@ each other's slots then, else one of the two sides of most routines (``unstaged`
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -106,10 +107,19 @@ class Staging:
         self.me, self.n_pes = team.my_pe(), team.n_pes()
         half = block.numel() // 2 // _ALIGNMENT * _ALIGNMENT
         self._halves = block[:half], block[half : 2 * half]
-        self._turn = 0
+        self.half = half  # bytes
+        self._turn = ctypes.c_int64(0)  # of which C++ knows the address
         self._prepared = False
         if half < 2 * self.n_pes * _ALIGNMENT:
             raise ValueError(f"{block.numel()} bytes are too few to stage for {self.n_pes} PEs")
+
+    def halves(self) -> list[int]:
+        """The addresses of the block's halves."""
+        return [int(half.data_ptr()) for half in self._halves]
+
+    def turn_address(self) -> int:
+        """Where the number of the half that was used last is, an int64 that lives as long as this."""
+        return ctypes.addressof(self._turn)
 
     # ---- pieces ------------------------------------------------------------------------------------
 
@@ -130,8 +140,8 @@ class Staging:
             self.team.sync(stream=stream)
         for begin in range(0, nbytes, most):
             length = min(most, nbytes - begin)
-            self._turn ^= 1
-            yield begin, begin + length, self._halves[self._turn][: n_rows * length]
+            self._turn.value ^= 1
+            yield begin, begin + length, self._halves[self._turn.value][: n_rows * length]
         if alone:
             self.team.sync(stream=stream)
 

@@ -19,17 +19,18 @@ from ..._foreign import torch as foreign
 from ..._foreign.environment import may_have_gpu
 from ..._torch.arguments import check_plain
 from ..._torch.staging import Reduction, capturing
+from . import native, worker_queues
 from .group import NAME, Group, Heap, Options, Tensors
 
 #: torch's reductions by ours.
 _OPS = {
     "SUM": "sum", "PRODUCT": "prod", "MIN": "min", "MAX": "max", "BAND": "and", "BOR": "or",
-    "BXOR": "xor", "AVG": "avg", "PREMUL_SUM": "sum",
+    "BXOR": "xor", "AVG": "avg",
 }  # fmt: skip
 
 
-class ShmemProcessGroup(Group):
-    """A process group whose members are a team of PEs; torch makes it."""
+class Collectives(Group):
+    """A group with its collectives, as torch calls them."""
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Any:
         """Combine each tensor over the members, in place."""
@@ -194,7 +195,7 @@ class ShmemProcessGroup(Group):
                     "parts of an all_to_all that may differ are compared by the host; capture "
                     "all_to_all_single without splits"
                 )
-            self._lane("cpu", "collectives").submit(compare, []).wait()
+            self._lane("cpu", "collectives").do(compare)
         even = "all_to_all_single", *inputs
         facts = ("all_to_all", "parts", inputs[0].dtype) if uneven and inputs else even
         return self._run(call, outputs, inputs, facts=facts)
@@ -262,34 +263,88 @@ class ShmemProcessGroup(Group):
             )
         return list(tensor.split(splits))
 
+    def _kind_of_reduction(self, number: int, tensor: torch.Tensor) -> tuple[int, int] | None:
+        """The library's numbers of torch's reduction and of the element; None where it scales."""
+        kind = dist.ReduceOp.RedOpType(number)
+        if kind in (dist.ReduceOp.AVG, dist.ReduceOp.PREMUL_SUM):
+            return None
+        what = _known_reduction(kind, tensor.dtype)
+        return int(what.number), int(what.element)
+
+    def split(self, store: Any, rank: int, size: int, name: str, seconds: float) -> Any:
+        """A group of some of the members, which make it together; ``store`` is theirs."""
+        return _make(store, rank, size, Options(), name, seconds)
+
+
+class ShmemProcessGroup(Collectives, dist.ProcessGroup):
+    """The process group where there is no C++ compiler: Python's methods in place of torch's own."""
+
+    def __init__(self, store: Any, rank: int, size: int, options: Any, name: str = "") -> None:
+        dist.ProcessGroup.__init__(self, rank, size)
+        Collectives.__init__(self, store, rank, size, options, name)
+
 
 #: Reductions by the number of torch's and the dtype: to make one takes longer than a call may.
 _known: dict[tuple[int, torch.dtype], Reduction] = {}
 
 
+def _known_reduction(kind: Any, dtype: torch.dtype) -> Reduction:
+    key = int(kind), dtype
+    found = _known.get(key)
+    if found is None:
+        name = str(kind).rpartition(".")[2]
+        found = _known[key] = Reduction(_OPS[name], dtype)
+    return found
+
+
 def _reduction(opts: Any, tensor: torch.Tensor) -> Reduction:
     op = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
     kind = getattr(op, "op", op)
-    key = int(kind), tensor.dtype
-    found = _known.get(key)
-    if found is not None:
-        return found
-    name = str(kind).rpartition(".")[2]
-    if name == "PREMUL_SUM":  # each has a factor of its own
-        return Reduction(_OPS[name], tensor.dtype, op.__getstate__()[1])
-    _known[key] = Reduction(_OPS[name], tensor.dtype)
-    return _known[key]
+    if kind == dist.ReduceOp.PREMUL_SUM:  # each has a factor of its own
+        return Reduction("sum", tensor.dtype, op.__getstate__()[1])
+    return _known_reduction(kind, tensor.dtype)
 
 
-def _create(distributed: Any, options: Any) -> ShmemProcessGroup:
-    group = ShmemProcessGroup(
-        distributed.store,
-        distributed.group_rank,
-        distributed.group_size,
-        Options() if options is None else options,
-    )
-    group.setGroupName(distributed.group_id)
-    return group
+def _make(store: Any, rank: int, size: int, options: Any, name: str, seconds: float) -> Any:
+    """A group for torch: a backend in C++, or a process group in Python."""
+    lanes = native.lanes()
+    if lanes is worker_queues:
+        return ShmemProcessGroup(store, rank, size, options, name)
+    group = Collectives(store, rank, size, options, name, lanes)
+    return lanes.Backend(group, rank, size, NAME, seconds)
+
+
+def _create(distributed: Any, options: Any) -> Any:
+    return _make(
+        distributed.store, distributed.group_rank, distributed.group_size,
+        Options() if options is None else options, distributed.group_id,
+        distributed.timeout.total_seconds(),
+    )  # fmt: skip
+
+
+def _ours(group: Any) -> Any:
+    """The backend in C++ of a process group of torch's; None: it has another's."""
+    for device in group._device_types:
+        backend = group._get_backend(device)
+        if isinstance(getattr(backend, "group", None), Collectives):
+            return backend
+    return None
+
+
+def team_of_group(group: Any) -> Any:
+    """``ProcessGroup.team``: that of a group of this backend. Raises: AttributeError for another's."""
+    backend = _ours(group)
+    if backend is None:
+        raise AttributeError(f"a process group of backend {group.name()} has no team of pyshmem")
+    return backend.group.team
+
+
+def _of_our_groups_too(plain: Callable[[Any], int]) -> Callable[[Any], int]:
+    def call(group: Any) -> int:
+        backend = _ours(group)
+        return plain(group) if backend is None else int(backend._get_sequence_number_for_group())
+
+    return call
 
 
 def register() -> None:
@@ -301,6 +356,8 @@ def register() -> None:
     devices = ["cpu", "cuda"] if on_gpus else ["cpu"]
     dist.Backend.register_backend(NAME, _create, extended_api=True, devices=devices)
     foreign.without_recorder(NAME)
+    foreign.TEAM_OF_GROUP.offer(property(team_of_group))
+    foreign.SEQUENCE_NUMBER.wrap(_of_our_groups_too)
     foreign.DDP_HOOK.wrap(_without_cpp_futures)
 
 

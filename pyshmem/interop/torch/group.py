@@ -6,20 +6,23 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from ..._core.errors import UnsupportedError
-from ..._core.library import check, lib, parse_size, setting_number
+from ..._core.library import check, ffi, lib, parse_size, setting_number
 from ..._torch.arguments import check_plain
 from ..._torch.process_groups import Members, StoreExchange
 from ..._torch.staging import Staging, capturing
 from ...host.job import runtime
+from . import worker_queues
 from .agreement import agree
+from .monitored_barrier import monitored_barrier
 from .send_recv import Mailbox
-from .worker_queues import AllWork, HostLane, StreamLane
 
 NAME = "pyshmem"
 Tensors = Sequence[torch.Tensor]
@@ -59,18 +62,31 @@ class Heap:
         self.staging = Staging(members.team, block[messages:])
 
 
-class Group(dist.ProcessGroup):
-    """What a process group is without its collectives."""
+class Group:
+    """What a process group is without its collectives.
 
-    def __init__(self, store: Any, rank: int, size: int, options: Any) -> None:
-        super().__init__(rank, size)
-        self._rank, self._n, self._name, self._desc = rank, size, "", "undefined"
+    Args:
+        store: of torch, for the members of this group alone.
+        rank: the caller's.
+        size: how many members.
+        options: of the class ``Options``.
+        name: torch's, of the group.
+        lanes: makes them: ``native.lanes()``, or the module ``worker_queues``.
+    """
+
+    def __init__(
+        self, store: Any, rank: int, size: int, options: Any, name: str = "", lanes: Any = worker_queues
+    ) -> None:  # fmt: skip
+        self._lanes_of = lanes
+        self.quick: Any = None  # what does calls of few bytes in C++, once members compare none
+        self._rank, self._n, self._name, self._desc = rank, size, name, "undefined"
         self._members: Members | None = None
         self._heaps: dict[str, Heap] = {}
         self._lanes: dict[Any, Any] = {}
         self._n_calls = 0  # collectives so far that can be compared
         self._stream_calls = 0  # collectives so far, on the GPU's stream
         self._begun: list[Any] | None = None  # works since _start_coalescing
+        self._store, self._barriers = store, 0
         exchange = StoreExchange(store, rank, size)
         with exchange.together():
             self._join(exchange, options)
@@ -198,6 +214,8 @@ class Group(dist.ProcessGroup):
         compares, staging = self.compares(), self._heaps["cpu"].staging
         self._n_calls += 1
         if not compares:
+            if self.quick is None and hasattr(self._lanes_of, "Quick"):
+                self.quick = self._lanes_of.Quick(self._parts_of_quick())
             return call
         if kind == "cpu":
 
@@ -207,8 +225,23 @@ class Group(dist.ProcessGroup):
 
             return both
         if not capturing():
-            self._lane("cpu", "collectives").submit(lambda: agree(staging, facts), []).wait()
+            self._lane("cpu", "collectives").do(lambda: agree(staging, facts))
         return call
+
+    def _parts_of_quick(self) -> SimpleNamespace:
+        """What ``Quick`` in C++ is made of: addresses and numbers."""
+        staging = self._heaps["cpu"].staging
+        names = "reduce", "reduce_scatter", "broadcast", "fcollect", "alltoall"
+        routines = {name: ffi.addressof(lib, f"ishmemx_{name}") for name in names}
+        return SimpleNamespace(
+            lane=self._lane("cpu", "collectives"), team=self.team.handle, n=self._n, me=self._rank,
+            half=staging.half, halves=staging.halves(), turn=staging.turn_address(), check=check,
+            kind=self._kind_of_reduction,
+            routines={name: int(ffi.cast("uintptr_t", at)) for name, at in routines.items()},
+        )  # fmt: skip
+
+    def _kind_of_reduction(self, number: int, tensor: torch.Tensor) -> tuple[int, int] | None:
+        raise NotImplementedError
 
     def compares(self) -> bool:
         """Whether the members compare the next collective; the same on all that make the same calls."""
@@ -220,7 +253,9 @@ class Group(dist.ProcessGroup):
         if key not in self._lanes:
             name = f"pyshmem {self._name} {lane}"
             self._lanes[key] = (
-                HostLane(name) if kind == "cpu" else StreamLane(torch.device("cuda", self._gpu))
+                self._lanes_of.HostLane(name)
+                if kind == "cpu"
+                else self._lanes_of.StreamLane(torch.cuda.Stream(torch.device("cuda", self._gpu)))
             )
         return self._lanes[key]
 
@@ -293,13 +328,28 @@ class Group(dist.ProcessGroup):
         compared = self._comparing("cpu", call, ("barrier",))
         return self._lane("cpu", "collectives").submit(lambda: compared(None, None), [])
 
-    def monitored_barrier(self, *given: Any, **options: Any) -> None:
-        """Is not there; torch asks for it from 2.14 on.
+    def monitored_barrier(
+        self, timeout: Any = None, wait_all_ranks: bool = False, **other: Any
+    ) -> None:
+        """Wait for all members on the host, and say who does not come; rank 0 waits for the others.
 
-        Raises: UnsupportedError.
+        Args:
+            timeout: seconds, or a timedelta; None: torch's default of a group.
+            wait_all_ranks: name all that are missing, not the first alone.
+            other: nothing.
+
+        Raises: RuntimeError (a member does not come), ValueError (the group was destroyed).
         """
-        raise UnsupportedError(
-            "backend pyshmem has no monitored_barrier: barrier past PYSHMEM_TIMEOUT says who is missing"
+        if other:
+            raise TypeError(f"monitored_barrier takes no {', '.join(other)}")
+        assert self.team  # refuses a group that was destroyed
+        if timeout is None:
+            timeout = dist.constants.default_pg_timeout
+        if isinstance(timeout, timedelta):
+            timeout = timeout.total_seconds()
+        self._barriers += 1
+        monitored_barrier(
+            self._store, self._barriers, self._rank, self._n, float(timeout), bool(wait_all_ranks)
         )
 
     # ---- several at a time, and the end --------------------------------------------------------------
@@ -309,7 +359,7 @@ class Group(dist.ProcessGroup):
 
     def _end_coalescing(self, device: Any) -> Any:
         works, self._begun = self._begun or [], None
-        return AllWork(works)
+        return worker_queues.AllWork(works)
 
     def shutdown(self) -> None:
         """End the group: complete its calls, then give its team and its memory back. By all members."""

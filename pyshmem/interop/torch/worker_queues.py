@@ -34,6 +34,7 @@ class Callers:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._here = threading.local()
+        self.told: Callable[[int], None] | None = None  # hears of each thread's depth, in it
 
     def depth(self) -> int:
         """In how many callbacks, one in the other, the calling thread is."""
@@ -53,6 +54,8 @@ class Callers:
 
     def _run(self, queue: SimpleQueue[HostWork | None], depth: int) -> None:
         self._here.depth = depth
+        if self.told is not None:
+            self.told(depth)
         while (work := queue.get()) is not None:
             work.set_future()
             del work  # its tensors are the program's again
@@ -64,17 +67,17 @@ class Callers:
             thread.join(max(end - time.monotonic(), 0))
 
 
-_callers = Callers()
+callers = Callers()
 
 
 class HostFuture(torch.futures.Future):
-    """The future of a ``HostWork``."""
+    """The future of a ``HostWork``, in Python or in C++."""
 
-    work: HostWork
+    work: Any
 
     def wait(self) -> Any:
         """Its value. In a callback, whose thread would set it, it is set at once."""
-        if _callers.depth():
+        if callers.depth():
             self.work.set_future()
         return super().wait()
 
@@ -84,7 +87,7 @@ class HostWork(dist.Work):
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
         super().__init__()
-        self.depth = _callers.depth()
+        self.depth = callers.depth()
         self._tensors = list(tensors)
         self._over = threading.Event()
         self._error: BaseException | None = None
@@ -103,7 +106,7 @@ class HostWork(dist.Work):
             self._over.set()
             asked = self._future is not None
         if asked:
-            _callers.take(self)
+            callers.take(self)
 
     def set_future(self) -> None:
         """Give the future the tensors or the error, once there are any; runs its callbacks."""
@@ -187,6 +190,10 @@ class HostLane:
             self._queue.put((work, call))
         return work
 
+    def do(self, call: Callable[[], None]) -> None:
+        """Queue a call and wait for it."""
+        self.submit(call, []).wait()
+
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
             work, call = item
@@ -207,7 +214,7 @@ class HostLane:
         end = time.monotonic() + _AT_EXIT
         for lane in tuple(cls._begun):
             lane.close(seconds=max(end - time.monotonic(), 0))
-        _callers.close(end)
+        callers.close(end)
 
 
 atexit.register(HostLane.close_all)  # before finalize, which was registered earlier
@@ -256,9 +263,8 @@ class StreamWork(dist.Work):
 class StreamLane:
     """A stream of torch's, in whose order calls are; each waits for the current stream's work."""
 
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-        self.stream = torch.cuda.Stream(device)
+    def __init__(self, stream: Any) -> None:
+        self.device, self.stream = stream.device, stream
         self._begin = (
             torch.cuda.Event()
         )  # of each call: a wait is for what was recorded last before it

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The group of a backend as torch's C++ sees it, a c10d::Backend: so torch's dispatcher, compiler and profiler see its
+// calls.
+//
+// It decides nothing. A call goes to the method of the group in Python (backend.py), which checks it and gives a lane
+// what is to be done; lanes and works are in C++ (works.hpp), so that C++ can wait for them. Few bytes of contiguous
+// CPU tensors, once the members no longer compare their calls, go to the library in C from here (quick.hpp).
+// native.py compiles this file for the torch that is there.
+
+#include "quick.hpp"
+#include "works.hpp"
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+namespace {
+
+// ------------------------------------------------------------------------------------------------------------------
+
+class Backend final : public c10d::Backend {
+  public:
+    Backend(py::object group, int rank, int size, std::string name, double seconds)
+        : c10d::Backend(rank, size), group_(std::move(group)), name_(std::move(name)), limit_(int64_t(seconds * 1e3)) {
+        for (const char *op : {"all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter", "reduce_scatter",
+                               "all_to_all", "send", "recv", "recvAnySource", "barrier"})
+            titles_[op] = name_ + ":" + op;
+    }
+
+    py::object group() const {
+        return py::reinterpret_borrow<py::object>(group_.get());
+    }
+
+    const std::string getBackendName() const override {
+        return name_;
+    }
+    c10::intrusive_ptr<Options> getBackendOptions() override {
+        return c10::make_intrusive<Options>(name_, limit_);
+    }
+    bool supportsSplitting() const override {
+        return true;
+    }
+    void setTimeout(Millis timeout) override {
+        limit_ = timeout;
+    }
+    void setSequenceNumberForGroup() override {}
+    uint64_t getSequenceNumberForGroup() override {
+        return calls_;
+    }
+
+    WorkPtr allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts) override {
+        auto about = give(c10d::OpType::ALLREDUCE, "all_reduce", &tensors, opts);
+        if (quick_ && tensors.size() == 1)
+            if (auto work = quick_->allreduce(about, tensors[0], opts.reduceOp))
+                return begun(work);
+        return call("allreduce", about, tensors, opts);
+    }
+    WorkPtr allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoalescedOptions &opts) override {
+        auto about = give(c10d::OpType::ALLREDUCE_COALESCED, "all_reduce", &tensors, opts);
+        return call("allreduce_coalesced", about, tensors, static_cast<const c10d::AllreduceOptions &>(opts));
+    }
+    WorkPtr allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &opts) override {
+        return allreduce(tensors, opts);
+    }
+    WorkPtr reduce(Tensors &tensors, const c10d::ReduceOptions &opts) override {
+        return call("reduce", give(c10d::OpType::REDUCE, "reduce", &tensors, opts), tensors, opts);
+    }
+    WorkPtr broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts) override {
+        auto about = give(c10d::OpType::BROADCAST, "broadcast", &tensors, opts);
+        if (quick_ && tensors.size() == 1)
+            if (auto work = quick_->broadcast(about, tensors[0], opts.rootRank))
+                return begun(work);
+        return call("broadcast", about, tensors, opts);
+    }
+    WorkPtr allgather(std::vector<Tensors> &outputs, Tensors &inputs, const c10d::AllgatherOptions &opts) override {
+        return call("allgather", give(c10d::OpType::ALLGATHER, "all_gather", &inputs, opts), outputs, inputs, opts);
+    }
+    WorkPtr _allgather_base(at::Tensor &output, at::Tensor &input, const c10d::AllgatherOptions &opts) override {
+        Tensors inputs{input};
+        auto about = give(c10d::OpType::_ALLGATHER_BASE, "all_gather", &inputs, opts);
+        if (quick_)
+            if (auto work = quick_->allgather(about, output, input))
+                return begun(work);
+        return call("all_gather_single", about, output, input, opts);
+    }
+    WorkPtr allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
+                                const c10d::AllgatherOptions &opts) override {
+        auto about = give(c10d::OpType::ALLGATHER_COALESCED, "all_gather", &inputs, opts);
+        return call("allgather_coalesced", about, outputs, inputs, opts);
+    }
+    WorkPtr allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+                                            const c10d::AllgatherOptions &opts) override {
+        auto about = give(c10d::OpType::COALESCED, "all_gather", &inputs, opts);
+        if (quick_ && inputs.size() == 1 && outputs.size() == 1)
+            if (auto work = quick_->allgather(about, outputs[0], inputs[0]))
+                return begun(work);
+        return call("all_gather_single_coalesced", about, outputs, inputs, opts);
+    }
+    WorkPtr gather(std::vector<Tensors> &outputs, Tensors &inputs, const c10d::GatherOptions &opts) override {
+        return call("gather", give(c10d::OpType::GATHER, "gather", &inputs, opts), outputs, inputs, opts);
+    }
+    WorkPtr scatter(Tensors &outputs, std::vector<Tensors> &inputs, const c10d::ScatterOptions &opts) override {
+        auto about = give(c10d::OpType::SCATTER, "scatter", inputs.empty() ? nullptr : &inputs[0], opts);
+        return call("scatter", about, outputs, inputs, opts);
+    }
+    WorkPtr reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+                           const c10d::ReduceScatterOptions &opts) override {
+        auto about = give(c10d::OpType::REDUCE_SCATTER, "reduce_scatter", inputs.empty() ? nullptr : &inputs[0], opts);
+        return call("reduce_scatter", about, outputs, inputs, opts);
+    }
+    WorkPtr _reduce_scatter_base(at::Tensor &output, at::Tensor &input,
+                                 const c10d::ReduceScatterOptions &opts) override {
+        Tensors inputs{input};
+        auto about = give(c10d::OpType::_REDUCE_SCATTER_BASE, "reduce_scatter", &inputs, opts);
+        if (quick_)
+            if (auto work = quick_->reduce_scatter(about, output, input, opts.reduceOp))
+                return begun(work);
+        return call("reduce_scatter_single", about, output, input, opts);
+    }
+    WorkPtr reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+                                            const c10d::ReduceScatterOptions &opts) override {
+        auto about = give(c10d::OpType::COALESCED, "reduce_scatter", &inputs, opts);
+        if (quick_ && inputs.size() == 1 && outputs.size() == 1)
+            if (auto work = quick_->reduce_scatter(about, outputs[0], inputs[0], opts.reduceOp))
+                return begun(work);
+        return call("reduce_scatter_single_coalesced", about, outputs, inputs, opts);
+    }
+    WorkPtr alltoall_base(at::Tensor &output, at::Tensor &input, std::vector<int64_t> &output_splits,
+                          std::vector<int64_t> &input_splits, const c10d::AllToAllOptions &opts) override {
+        Tensors inputs{input};
+        auto about = give(c10d::OpType::ALLTOALL_BASE, "all_to_all", &inputs, opts);
+        if (quick_ && output_splits.empty() && input_splits.empty())
+            if (auto work = quick_->alltoall(about, output, input))
+                return begun(work);
+        return call("all_to_all_single", about, output, input, output_splits, input_splits, opts);
+    }
+    WorkPtr alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllOptions &opts) override {
+        return call("alltoall", give(c10d::OpType::ALLTOALL, "all_to_all", &inputs, opts), outputs, inputs, opts);
+    }
+    WorkPtr send(Tensors &tensors, int to, int tag) override {
+        return call("send", give(c10d::OpType::SEND, "send", &tensors), tensors, to, tag);
+    }
+    WorkPtr recv(Tensors &tensors, int from, int tag) override {
+        return call("recv", give(c10d::OpType::RECV, "recv", &tensors), tensors, from, tag);
+    }
+    WorkPtr recvAnysource(Tensors &tensors, int tag) override {
+        return call("recv_anysource", give(c10d::OpType::RECVANYSOURCE, "recvAnySource", &tensors), tensors, tag);
+    }
+    WorkPtr barrier(const c10d::BarrierOptions &opts) override {
+        return call("barrier", give(c10d::OpType::BARRIER, "barrier", nullptr, opts), opts);
+    }
+
+    void monitoredBarrier(const c10d::BarrierOptions &opts, bool all_ranks) override {
+        py::gil_scoped_acquire gil;
+        group_.get().attr("monitored_barrier")(limit_of(opts.timeout).count() / 1e3, all_ranks);
+    }
+
+    void startCoalescing() override {
+        begun_.emplace();
+    }
+    WorkPtr endCoalescing() override {
+        auto works = std::exchange(begun_, std::nullopt);
+        return c10::make_intrusive<AllWork>(works ? std::move(*works) : std::vector<WorkPtr>());
+    }
+
+    c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store> &store, const std::vector<int> &ranks,
+                                            const c10::intrusive_ptr<Options> &opts) override {
+        auto found = std::find(ranks.begin(), ranks.end(), getRank());
+        if (found == ranks.end())
+            return {};
+        py::gil_scoped_acquire gil;
+        double seconds = (opts ? opts->timeout : limit_).count() / 1e3;
+        py::object made = group_.get().attr("split")(store, found - ranks.begin(), ranks.size(),
+                                                     opts ? opts->group_name : "", seconds);
+        return made.cast<c10::intrusive_ptr<c10d::Backend>>();
+    }
+
+    void abort() override {
+        end("abort");
+    }
+    void shutdown() override {
+        end("shutdown");
+    }
+
+  private:
+    Millis limit_of(Millis timeout) const {
+        return timeout.count() > 0 ? timeout : limit_;
+    }
+
+    Given give(c10d::OpType op, const char *title, const Tensors *inputs) {
+        calls_++;
+        return {op, titles_.at(title).c_str(), inputs, limit_, false};
+    }
+    // A call whose time is torch's default is done where its caller waits; one with less has a thread, so that a wait
+    // can end before it.
+    template <class Opts> Given give(c10d::OpType op, const char *title, const Tensors *inputs, const Opts &opts) {
+        auto about = give(op, title, inputs);
+        about.limit = limit_of(opts.timeout);
+        about.at_once = !opts.asyncOp && about.limit >= kBackendDefaultTimeout;
+        return about;
+    }
+
+    template <class... Arguments> WorkPtr call(const char *method, const Given &about, const Arguments &...arguments) {
+        py::gil_scoped_acquire gil;
+        Giving giving(about);
+        py::object work = group_.get().attr(method)(arguments...);
+        if (!quick_) {
+            py::object quick = group_.get().attr("quick");
+            if (!quick.is_none())
+                quick_ = quick.cast<std::shared_ptr<Quick>>();
+        }
+        return begun(work.cast<WorkPtr>());
+    }
+    WorkPtr begun(WorkPtr work) {
+        if (begun_)
+            begun_->push_back(work);
+        return work;
+    }
+    void end(const char *method) {
+        py::gil_scoped_acquire gil;
+        quick_.reset();
+        group_.get().attr(method)();
+    }
+
+    const Held group_;
+    const std::string name_;
+    Millis limit_;
+    std::map<std::string, std::string> titles_; // never changed: works keep what c_str() says
+    std::shared_ptr<Quick> quick_;
+    std::optional<std::vector<WorkPtr>> begun_; // since startCoalescing
+    std::atomic<uint64_t> calls_{0};
+};
+
+} // namespace
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+    py::register_exception_translator([](std::exception_ptr pointer) {
+        try {
+            if (pointer)
+                std::rethrow_exception(pointer);
+        } catch (const Failure &failure) {
+            PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(failure.value().ptr())), failure.value().ptr());
+        }
+    });
+    module.def("set_hooks", [](py::object make_future, py::object take, py::object timeout, py::object closed) {
+        hooks = new Hooks{make_future, take, timeout, closed};
+    });
+    module.def("set_depth", [](int here) { depth = here; });
+    module.def("close_all", &HostLane::close_all, py::call_guard<py::gil_scoped_release>());
+
+    py::class_<HostWork, c10d::Work, c10::intrusive_ptr<HostWork>>(module, "HostWork")
+        .def_readonly("depth", &HostWork::depth)
+        .def("set_future", &HostWork::set_future, py::call_guard<py::gil_scoped_release>())
+        .def("get_future", &HostWork::future_for_python);
+    py::class_<HostLane, std::shared_ptr<HostLane>>(module, "HostLane")
+        .def(py::init<std::string>())
+        .def("submit",
+             [](HostLane &lane, py::object call, Tensors outputs) {
+                 return lane.submit(call_of(std::move(call)), std::move(outputs), std::exchange(given, nullptr));
+             })
+        .def("do", [](HostLane &lane,
+                      py::object call) { lane.submit(call_of(std::move(call)), {}, nullptr)->wait(Millis(0)); })
+        .def("close", &HostLane::close, py::arg("wait") = true, py::arg("seconds") = std::nullopt);
+    py::class_<StreamLane, std::shared_ptr<StreamLane>>(module, "StreamLane")
+        .def(py::init<py::object>())
+        .def("submit", &StreamLane::submit)
+        .def_property_readonly("stream", &StreamLane::stream);
+    py::class_<Quick, std::shared_ptr<Quick>>(module, "Quick").def(py::init<py::object>());
+    py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(module, "Backend")
+        .def(py::init<py::object, int, int, std::string, double>())
+        .def_property_readonly("group", &Backend::group);
+}

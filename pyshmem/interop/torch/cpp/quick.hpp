@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls of few bytes on the host, without Python.
+#pragma once
+
+#include "works.hpp"
+
+#include <torch/csrc/distributed/c10d/Types.hpp>
+
+#include <cstring>
+#include <map>
+
+namespace {
+
+// ----------------------------------------------------------------------------------------------------
+
+// What Staging does on the host (pyshmem/_torch/staging.py), for contiguous CPU tensors of few bytes: the same rows, in
+// the same halves of the same block, and the same routines in the same order, as another member may come by Python.
+class Quick : public std::enable_shared_from_this<Quick> {
+  public:
+    Quick(const py::object &of)
+        : lane_(of.attr("lane").cast<std::shared_ptr<HostLane>>()), team_(of.attr("team").cast<uintptr_t>()),
+          n_(of.attr("n").cast<int>()), me_(of.attr("me").cast<int>()), half_(of.attr("half").cast<int64_t>()),
+          turn_(at_address<int64_t>(of.attr("turn"))), kind_of_(of.attr("kind")), check_(of.attr("check")) {
+        for (int i = 0; i < 2; i++)
+            halves_[i] = at_address<char>(of.attr("halves")[py::int_(i)]);
+        auto routine = [&](const char *name) { return of.attr("routines")[name].cast<uintptr_t>(); };
+        reduce_ = reinterpret_cast<Reduce *>(routine("reduce"));
+        scatter_ = reinterpret_cast<Reduce *>(routine("reduce_scatter"));
+        broadcast_ = reinterpret_cast<Broadcast *>(routine("broadcast"));
+        gather_ = reinterpret_cast<Move *>(routine("fcollect"));
+        exchange_ = reinterpret_cast<Move *>(routine("alltoall"));
+    }
+
+    WorkPtr allreduce(const Given &about, const at::Tensor &tensor, const c10d::ReduceOp &op) {
+        auto kind = kind_of(op, tensor);
+        if (!kind || !takes(tensor))
+            return {};
+        auto call = [self = shared_from_this(), tensor, kind = *kind] {
+            char *data = bytes(tensor);
+            int64_t width = tensor.element_size();
+            self->pieces(1, tensor.nbytes(), width, [&](int64_t begin, int64_t length, char *box) {
+                std::memcpy(box, data + begin, length);
+                self->check(self->reduce_(self->team_, kind.first, kind.second, box, box, length / width));
+                std::memcpy(data + begin, box, length);
+            });
+        };
+        return lane_->submit(call, {tensor}, &about);
+    }
+
+    WorkPtr broadcast(const Given &about, const at::Tensor &tensor, int64_t root) {
+        if (!takes(tensor) || root < 0 || root >= n_)
+            return {};
+        auto call = [self = shared_from_this(), tensor, root] {
+            char *data = bytes(tensor);
+            self->pieces(2, tensor.nbytes(), 1, [&](int64_t begin, int64_t length, char *out) {
+                char *box = out + length;
+                if (self->me_ == root)
+                    std::memcpy(box, data + begin, length);
+                self->check(self->broadcast_(self->team_, out, box, length, static_cast<int>(root)));
+                if (self->me_ != root)
+                    std::memcpy(data + begin, out, length);
+            });
+        };
+        return lane_->submit(call, {tensor}, &about);
+    }
+
+    WorkPtr allgather(const Given &about, const at::Tensor &output, const at::Tensor &input) {
+        if (!share(output, input))
+            return {};
+        auto call = [self = shared_from_this(), output, input] {
+            char *to = bytes(output), *from = bytes(input);
+            int64_t whole = input.nbytes();
+            self->pieces(self->n_ + 1, whole, 1, [&](int64_t begin, int64_t length, char *out) {
+                char *box = out + self->n_ * length;
+                std::memcpy(box, from + begin, length);
+                self->check(self->gather_(self->team_, out, box, length));
+                for (int64_t pe = 0; pe < self->n_; pe++)
+                    std::memcpy(to + pe * whole + begin, out + pe * length, length);
+            });
+        };
+        return lane_->submit(call, {output}, &about);
+    }
+
+    WorkPtr reduce_scatter(const Given &about, const at::Tensor &output, const at::Tensor &input,
+                           const c10d::ReduceOp &op) {
+        auto kind = kind_of(op, output);
+        if (!kind || !share(input, output))
+            return {};
+        auto call = [self = shared_from_this(), output, input, kind = *kind] {
+            char *to = bytes(output), *from = bytes(input);
+            int64_t whole = output.nbytes(), width = output.element_size();
+            self->pieces(self->n_ + 1, whole, width, [&](int64_t begin, int64_t length, char *box) {
+                char *out = box + self->n_ * length;
+                for (int64_t pe = 0; pe < self->n_; pe++)
+                    std::memcpy(box + pe * length, from + pe * whole + begin, length);
+                self->check(self->scatter_(self->team_, kind.first, kind.second, out, box, length / width));
+                std::memcpy(to + begin, out, length);
+            });
+        };
+        return lane_->submit(call, {output}, &about);
+    }
+
+    WorkPtr alltoall(const Given &about, const at::Tensor &output, const at::Tensor &input) {
+        if (!takes(output) || !takes(input) || output.scalar_type() != input.scalar_type() ||
+            output.numel() != input.numel() || input.numel() % n_)
+            return {};
+        auto call = [self = shared_from_this(), output, input] {
+            char *to = bytes(output), *from = bytes(input);
+            int64_t whole = input.nbytes() / self->n_;
+            self->pieces(2 * self->n_, whole, 1, [&](int64_t begin, int64_t length, char *box) {
+                char *out = box + self->n_ * length;
+                for (int64_t pe = 0; pe < self->n_; pe++)
+                    std::memcpy(box + pe * length, from + pe * whole + begin, length);
+                self->check(self->exchange_(self->team_, out, box, length));
+                for (int64_t pe = 0; pe < self->n_; pe++)
+                    std::memcpy(to + pe * whole + begin, out + pe * length, length);
+            });
+        };
+        return lane_->submit(call, {output}, &about);
+    }
+
+  private:
+    using Reduce = int(uintptr_t, int, int, void *, const void *, size_t);
+    using Broadcast = int(uintptr_t, void *, const void *, size_t, int);
+    using Move = int(uintptr_t, void *, const void *, size_t);
+    using Kind = std::optional<std::pair<int, int>>;
+
+    static constexpr int64_t MOST = 1 << 18;  // bytes: torch's copies of more may use several threads
+    static constexpr int64_t ALIGNMENT = 256; // of staging.py
+
+    template <class T> static T *at_address(const py::object &number) {
+        return reinterpret_cast<T *>(number.cast<uintptr_t>());
+    }
+    static char *bytes(const at::Tensor &tensor) {
+        return static_cast<char *>(tensor.data_ptr());
+    }
+
+    static bool takes(const at::Tensor &tensor) {
+        return tensor.layout() == at::kStrided && tensor.device().is_cpu() && tensor.is_contiguous() &&
+               !tensor.is_conj() && !tensor.is_neg() && !tensor.is_quantized() && tensor.has_storage() &&
+               int64_t(tensor.nbytes()) <= MOST;
+    }
+    // Whether `whole` has a part as long as `part` for each member.
+    bool share(const at::Tensor &whole, const at::Tensor &part) const {
+        return takes(whole) && takes(part) && whole.scalar_type() == part.scalar_type() &&
+               whole.numel() == n_ * part.numel();
+    }
+
+    template <class Piece> void pieces(int64_t rows, int64_t nbytes, int64_t width, Piece piece) {
+        int64_t most = half_ / rows / ALIGNMENT * ALIGNMENT / width * width;
+        for (int64_t begin = 0; begin < nbytes; begin += most) {
+            *turn_ ^= 1;
+            piece(begin, std::min(most, nbytes - begin), halves_[*turn_]);
+        }
+    }
+
+    void check(int status) {
+        if (!status)
+            return;
+        py::gil_scoped_acquire gil;
+        try {
+            check_.get()(status);
+        } catch (py::error_already_set &error) {
+            throw Failure(error);
+        }
+    }
+
+    // The library's numbers of the reduction and the element; none: Python does it, or refuses it.
+    Kind kind_of(const c10d::ReduceOp &op, const at::Tensor &tensor) {
+        std::pair key(int(op.op_), int(tensor.scalar_type()));
+        {
+            std::lock_guard lock(mutex_);
+            auto found = kinds_.find(key);
+            if (found != kinds_.end())
+                return found->second;
+        }
+        Kind kind;
+        {
+            py::gil_scoped_acquire gil;
+            py::object told = kind_of_.get()(key.first, tensor);
+            if (!told.is_none())
+                kind = told.cast<std::pair<int, int>>();
+        }
+        std::lock_guard lock(mutex_);
+        kinds_[key] = kind;
+        return kind;
+    }
+
+    const std::shared_ptr<HostLane> lane_;
+    const uintptr_t team_;
+    const int64_t n_;
+    const int me_;
+    const int64_t half_;
+    int64_t *const turn_; // by whoever runs a call of the lane, one at a time
+    char *halves_[2];
+    const Held kind_of_, check_;
+    Reduce *reduce_, *scatter_;
+    Broadcast *broadcast_;
+    Move *gather_, *exchange_;
+    std::mutex mutex_;
+    std::map<std::pair<int, int>, Kind> kinds_;
+};
+
+} // namespace

@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Works and lanes: what runs a group's calls in order, and what waits for them.
+//
+// Threads: a lane's mutex guards its queue, a work's that of c10d::Work. Nobody takes the interpreter's lock while
+// holding one of them.
+#pragma once
+
+#include <ATen/record_function.h>
+#include <c10/core/Event.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <torch/csrc/utils/pybind.h>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <thread>
+
+namespace py = pybind11;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Millis = std::chrono::milliseconds;
+using Tensors = std::vector<at::Tensor>;
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+using FuturePtr = c10::intrusive_ptr<c10::ivalue::Future>;
+
+// ---- Python's objects and errors
+// --------------------------------------------------------------------------------------------------
+
+// What this file needs of Python: set once by native.py, never freed.
+struct Hooks {
+    py::object make_future, take, timeout, closed;
+};
+Hooks *hooks;
+
+// A Python object that a thread without the interpreter's lock may drop.
+class Held {
+  public:
+    explicit Held(py::object object) : object_(object.release().ptr()) {}
+    Held(const Held &) = delete;
+    Held &operator=(const Held &) = delete;
+    ~Held() {
+        if (!Py_IsInitialized())
+            return; // the interpreter has gone, and the object with it
+        py::gil_scoped_acquire gil;
+        Py_DECREF(object_);
+    }
+    py::handle get() const {
+        return object_;
+    }
+
+  private:
+    PyObject *object_;
+};
+
+// An exception of Python's on its way through C++, where many may look at it and in any thread.
+class Failure : public std::exception {
+  public:
+    explicit Failure(const py::error_already_set &error)
+        : value_(std::make_shared<Held>(error.value())), text_(error.what()) {}
+    const char *what() const noexcept override {
+        return text_.c_str();
+    }
+    py::handle value() const {
+        return value_->get();
+    }
+
+  private:
+    std::shared_ptr<Held> value_;
+    std::string text_;
+};
+
+[[noreturn]] void fail(const py::object &type, const std::string &text) {
+    py::gil_scoped_acquire gil;
+    PyErr_SetString(type.ptr(), text.c_str());
+    throw py::error_already_set();
+}
+
+// Runs handlers of signals, as Python's own waits do; in the main thread, elsewhere nothing.
+void look_for_signals() {
+    py::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals())
+        throw py::error_already_set();
+}
+
+// In how many callbacks of futures, one in the other, this thread is (worker_queues.Callers).
+thread_local int depth = 0;
+
+// ---- works
+// ------------------------------------------------------------------------------------------------------------------------
+
+// What torch says of a call, for the lane that gets it.
+struct Given {
+    c10d::OpType op = c10d::OpType::UNKNOWN;
+    const char *title = nullptr;
+    const Tensors *inputs = nullptr; // that the profiler shows
+    Millis limit{0};                 // of a wait; 0: none
+    bool at_once = false;            // the caller waits for it
+};
+thread_local const Given *given = nullptr;
+
+class Giving {
+  public:
+    explicit Giving(const Given &one) : before_(given) {
+        given = &one;
+    }
+    ~Giving() {
+        given = before_;
+    }
+
+  private:
+    const Given *before_;
+};
+
+const char *title_of(const Given *about) {
+    return about && at::hasCallbacks() ? about->title : nullptr;
+}
+
+std::optional<Tensors> inputs_of(const Given *about) {
+    return title_of(about) && about->inputs ? std::optional(*about->inputs) : std::nullopt;
+}
+
+FuturePtr future_of_tensors(std::vector<c10::Device> devices = {}) {
+    return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()), std::move(devices));
+}
+
+// A call on a lane of the host. wait() blocks the thread until it is done.
+class HostWork final : public c10d::Work {
+  public:
+    using Call = std::function<void()>;
+
+    HostWork(const Given *about, Tensors outputs, Call call)
+        : Work(-1, about ? about->op : c10d::OpType::UNKNOWN, title_of(about), inputs_of(about)), depth(::depth),
+          outputs_(std::move(outputs)), call_(std::move(call)), limit_(about ? about->limit : Millis(0)) {}
+
+    const int depth;
+
+    // By the lane. What the call holds is the program's again before anybody hears of its end.
+    void run() {
+        std::exception_ptr failed;
+        try {
+            c10::NoGradGuard no_grad;
+            call_();
+        } catch (...) {
+            failed = std::current_exception();
+        }
+        call_ = nullptr;
+        finish(failed);
+        bool asked;
+        {
+            std::lock_guard lock(mutex_);
+            asked = future_ || for_python_;
+        }
+        if (!asked)
+            return;
+        py::gil_scoped_acquire gil;
+        hooks->take(py::cast(c10::intrusive_ptr<HostWork>::unsafe_reclaim_from_nonowning(this)));
+    }
+
+    bool wait(Millis timeout) override {
+        Millis limit = timeout.count() > 0 ? timeout : limit_;
+        std::optional<py::gil_scoped_release> released;
+        if (PyGILState_Check())
+            released.emplace(); // the lane may need it
+        auto begin = Clock::now();
+        std::unique_lock lock(mutex_);
+        while (!cv_.wait_for(lock, limit.count() ? std::min(limit, POLL) : POLL, [this] { return completed_; })) {
+            lock.unlock();
+            if (limit.count() && Clock::now() - begin >= limit)
+                fail(hooks->timeout, c10::str("not done after ", std::chrono::duration<double>(limit).count(), " s"));
+            look_for_signals();
+            lock.lock();
+        }
+        auto failed = exception_;
+        lock.unlock();
+        if (failed)
+            std::rethrow_exception(failed);
+        return true;
+    }
+
+    void synchronize() override {
+        wait(Millis(0));
+    }
+    Tensors result() override {
+        return outputs_;
+    }
+
+    FuturePtr getFuture() override {
+        bool over;
+        FuturePtr future;
+        {
+            std::lock_guard lock(mutex_);
+            if (future_)
+                return future_;
+            future_ = future = future_of_tensors();
+            over = completed_;
+        }
+        if (over)
+            set_future();
+        return future;
+    }
+
+    // For Python, whose waits in a callback set the future themselves.
+    py::object future_for_python() {
+        std::shared_ptr<Held> kept;
+        {
+            std::lock_guard lock(mutex_);
+            kept = for_python_;
+        }
+        if (kept)
+            return py::reinterpret_borrow<py::object>(kept->get());
+        py::object future =
+            hooks->make_future(py::cast(c10::intrusive_ptr<HostWork>::unsafe_reclaim_from_nonowning(this)));
+        kept = std::make_shared<Held>(future);
+        bool over;
+        {
+            std::lock_guard lock(mutex_);
+            for_python_ = kept;
+            over = completed_;
+        }
+        if (over)
+            set_future();
+        return future;
+    }
+
+    // Gives the futures the tensors or the error, once there are any; runs their callbacks.
+    void set_future() {
+        {
+            std::optional<py::gil_scoped_release> released;
+            if (PyGILState_Check())
+                released.emplace();
+            std::unique_lock lock(mutex_);
+            cv_.wait(lock, [this] { return completed_; });
+        }
+        FuturePtr future;
+        std::shared_ptr<Held> for_python;
+        {
+            std::lock_guard lock(mutex_);
+            if (!std::exchange(future_set_, bool(future_)))
+                future = future_;
+            for_python.swap(for_python_); // the future holds the work: it may not hold that for ever
+        }
+        if (future && exception_)
+            future->setError(exception_);
+        else if (future)
+            future->markCompleted(c10::IValue(outputs_));
+        if (for_python)
+            set(for_python->get());
+    }
+
+  private:
+    static constexpr Millis POLL{100};
+
+    void set(py::handle future) {
+        py::gil_scoped_acquire gil;
+        if (!exception_) {
+            future.attr("set_result")(outputs_);
+            return;
+        }
+        try {
+            std::rethrow_exception(exception_);
+        } catch (const Failure &failure) {
+            future.attr("set_exception")(failure.value());
+        } catch (const std::exception &error) {
+            future.attr("set_exception")(py::module_::import("builtins").attr("RuntimeError")(error.what()));
+        }
+    }
+
+    Tensors outputs_;
+    Call call_;
+    Millis limit_;
+    FuturePtr future_;
+    std::shared_ptr<Held> for_python_;
+    bool future_set_ = false;
+};
+
+// ---- lanes
+// ------------------------------------------------------------------------------------------------------------------------
+
+// A call of Python's as one of C++, in a thread without the interpreter's lock.
+HostWork::Call call_of(py::object function) {
+    return [held = std::make_shared<Held>(std::move(function))] {
+        py::gil_scoped_acquire gil;
+        try {
+            held->get()();
+        } catch (py::error_already_set &error) {
+            throw Failure(error);
+        }
+    };
+}
+
+// A thread that runs calls one after the other; it begins with the first that its caller does not wait for.
+class HostLane : public std::enable_shared_from_this<HostLane> {
+  public:
+    explicit HostLane(std::string name) : name_(std::move(name)) {}
+
+    // Queues a call. One whose caller waits is done here, in the caller's thread, where nothing is before it.
+    c10::intrusive_ptr<HostWork> submit(HostWork::Call call, Tensors outputs, const Given *about) {
+        auto work = c10::make_intrusive<HostWork>(about, std::move(outputs), std::move(call));
+        if (getpid() != process_)
+            fail(hooks->closed, name_ + " is of the process that this one was forked from");
+        bool closed, here;
+        {
+            std::lock_guard lock(mutex_);
+            closed = closed_;
+            here = about && about->at_once && !busy_ && queue_.empty();
+            if (here && !closed) {
+                busy_ = true;
+            } else if (!closed) {
+                queue_.push_back(work);
+                begin();
+            }
+        }
+        if (closed)
+            fail(hooks->closed, name_ + " was destroyed");
+        if (here) {
+            work->run();
+            std::lock_guard lock(mutex_);
+            busy_ = false;
+            changed_.notify_all();
+        }
+        return work;
+    }
+
+    // Takes no more calls; waits for those that are queued, as long as it takes or `seconds`.
+    void close(bool wait, std::optional<double> seconds) {
+        if (getpid() != process_)
+            return;
+        std::optional<py::gil_scoped_release> released;
+        if (PyGILState_Check())
+            released.emplace();
+        std::unique_lock lock(mutex_);
+        closed_ = true;
+        changed_.notify_all();
+        auto over = [this] { return !busy_ && queue_.empty() && (ended_ || !begun_); };
+        if (wait && seconds)
+            changed_.wait_for(lock, std::chrono::duration<double>(std::max(*seconds, 0.0)), over);
+        else if (wait)
+            changed_.wait(lock, over);
+    }
+
+    static void close_all(double seconds) {
+        std::vector<std::shared_ptr<HostLane>> lanes;
+        {
+            std::lock_guard lock(all_mutex);
+            for (auto &lane : all)
+                if (auto found = lane.lock())
+                    lanes.push_back(found);
+        }
+        auto end = Clock::now() + std::chrono::duration<double>(seconds);
+        for (auto &lane : lanes)
+            lane->close(true, std::chrono::duration<double>(end - Clock::now()).count());
+    }
+
+  private:
+    void begin() {
+        if (!begun_) {
+            begun_ = true;
+            std::thread([self = shared_from_this()] { self->serve(); }).detach();
+            std::lock_guard lock(all_mutex);
+            all.erase(std::remove_if(all.begin(), all.end(), [](auto &one) { return one.expired(); }), all.end());
+            all.push_back(weak_from_this());
+        }
+        changed_.notify_all();
+    }
+
+    void serve() {
+        pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str());
+        std::unique_lock lock(mutex_);
+        for (;;) {
+            changed_.wait(lock, [this] { return !busy_ && (closed_ || !queue_.empty()); });
+            if (queue_.empty())
+                break;
+            auto work = std::move(queue_.front());
+            queue_.pop_front();
+            busy_ = true;
+            lock.unlock();
+            work->run();
+            work.reset(); // its tensors are the program's again
+            lock.lock();
+            busy_ = false;
+        }
+        ended_ = true;
+        changed_.notify_all();
+    }
+
+    static std::mutex all_mutex;
+    static std::vector<std::weak_ptr<HostLane>> all; // whose thread has begun
+    const std::string name_;
+    const pid_t process_ = getpid();
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<c10::intrusive_ptr<HostWork>> queue_;
+    bool begun_ = false, ended_ = false, closed_ = false, busy_ = false;
+};
+std::mutex HostLane::all_mutex;
+std::vector<std::weak_ptr<HostLane>> HostLane::all;
+
+// A call on a stream. wait() makes the current stream wait, not the thread.
+class StreamWork final : public c10d::Work {
+  public:
+    StreamWork(const Given *about, c10::Stream stream, Tensors outputs)
+        : Work(-1, about ? about->op : c10d::OpType::UNKNOWN, title_of(about), inputs_of(about)), stream_(stream),
+          event_(stream.device_type()), outputs_(std::move(outputs)) {}
+
+    // The call is on the stream. The profiler's event is of the host's part, as NCCL's is.
+    void started() {
+        event_.record(stream_);
+        if (recordFunctionEndCallback_) {
+            recordFunctionEndCallback_();
+            recordFunctionEndCallback_ = nullptr;
+        }
+    }
+
+    bool wait(Millis = Millis(0)) override {
+        c10::impl::VirtualGuardImpl guard(stream_.device_type());
+        event_.block(guard.getStream(stream_.device()));
+        return true;
+    }
+    void synchronize() override {
+        wait();
+    }
+    void blockCurrentStream() override {
+        wait();
+    }
+    bool isCompleted() override {
+        return event_.query();
+    }
+    bool isSuccess() const override {
+        return event_.query();
+    } // what kernels find wrong the next call raises
+    Tensors result() override {
+        return outputs_;
+    }
+
+    // Waiters' streams wait for all that the lane's stream has when somebody asks first.
+    FuturePtr getFuture() override {
+        std::lock_guard lock(mutex_);
+        if (!future_) {
+            c10::StreamGuard guard(stream_);
+            future_ = future_of_tensors({stream_.device()});
+            future_->markCompleted(c10::IValue(outputs_));
+        }
+        return future_;
+    }
+
+  private:
+    c10::Stream stream_;
+    c10::Event event_;
+    Tensors outputs_;
+    FuturePtr future_;
+};
+
+// A stream of torch's, in whose order calls are; each waits for the current stream's work.
+class StreamLane {
+  public:
+    StreamLane(py::object stream)
+        : stream_(c10::Stream::unpack3(stream.attr("stream_id").cast<int64_t>(),
+                                       stream.attr("device_index").cast<c10::DeviceIndex>(),
+                                       static_cast<c10::DeviceType>(stream.attr("device_type").cast<int64_t>()))),
+          begin_(stream_.device_type()), given_(std::move(stream)) {}
+
+    // With the interpreter's lock. `used`: tensors whose memory torch's allocator keeps until the stream is past the
+    // call.
+    WorkPtr submit(const py::object &call, Tensors outputs, const Tensors &used) {
+        c10::impl::VirtualGuardImpl guard(stream_.device_type());
+        begin_.record(guard.getStream(stream_.device()));
+        begin_.block(stream_);
+        auto work = c10::make_intrusive<StreamWork>(std::exchange(given, nullptr), stream_, std::move(outputs));
+        {
+            c10::StreamGuard current(stream_);
+            c10::NoGradGuard no_grad;
+            call(given_);
+            work->started();
+        }
+        for (const auto &tensor : used)
+            guard.recordDataPtrOnStream(tensor.storage().data_ptr(), stream_);
+        return work;
+    }
+
+    py::object stream() const {
+        return given_;
+    }
+
+  private:
+    c10::Stream stream_;
+    c10::Event begin_; // of each call: a wait is for what was recorded last before it
+    py::object given_;
+};
+
+// Several calls as one.
+class AllWork final : public c10d::Work {
+  public:
+    explicit AllWork(std::vector<WorkPtr> works) : works_(std::move(works)) {}
+
+    bool wait(Millis timeout) override {
+        for (auto &work : works_)
+            work->wait(timeout);
+        return true;
+    }
+    void synchronize() override {
+        wait(Millis(0));
+    }
+    bool isCompleted() override {
+        return std::all_of(works_.begin(), works_.end(), [](auto &work) { return work->isCompleted(); });
+    }
+    bool isSuccess() const override {
+        return std::all_of(works_.begin(), works_.end(), [](auto &work) { return work->isSuccess(); });
+    }
+    Tensors result() override {
+        Tensors all;
+        for (auto &work : works_)
+            for (auto &tensor : work->result())
+                all.push_back(tensor);
+        return all;
+    }
+    FuturePtr getFuture() override {
+        c10::List<FuturePtr> futures(c10::FutureType::create(c10::ListType::create(c10::TensorType::get())));
+        for (auto &work : works_)
+            futures.push_back(work->getFuture());
+        return c10::collectAll(futures);
+    }
+
+  private:
+    std::vector<WorkPtr> works_;
+};
+
+} // namespace

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Builds ``cpp/backend.cpp`` for the torch that is there, once on a host, and loads it.
+
+C++ of torch has another layout in each of its versions, so there is no binary of it in the package. The
+first group of a user compiles it, while the other PEs of the host wait; it is kept beside the kernels.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import importlib.machinery
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from ..._core import kept_files
+from ..._core.errors import ShmemError, ShmemTimeout
+from ..._core.library import setting
+from . import worker_queues
+
+_FOLDER = Path(__file__).with_name("cpp")
+_NAME = "_torch_backend"
+_SECONDS = 300.0  # for the compiler
+_AT_EXIT = 2.0  # seconds for all lanes; a call that waits for ever does not keep the process
+
+
+def lanes() -> Any:
+    """What makes lanes: the module in C++, or the one in Python where that is chosen.
+
+    So is it, with a warning, where the one in C++ cannot be had.
+    """
+    return _module() or worker_queues
+
+
+@functools.cache
+def _module() -> ModuleType | None:
+    if setting("TORCH_GROUPS")[0] == "python":
+        return None
+    try:
+        module = _load(_built())
+    except (OSError, ImportError, subprocess.SubprocessError) as error:
+        why = getattr(error, "stderr", None) or str(error)
+        warnings.warn(
+            "the process group in C++ cannot be had, and one in Python does its work, which "
+            f"torch.compile and the profiler do not see (docs/torch.md): {_first_error(why)}",
+            stacklevel=2,
+        )
+        return None
+    module.set_hooks(_future_of, worker_queues.callers.take, ShmemTimeout, ShmemError)
+    worker_queues.callers.told = module.set_depth
+    atexit.register(module.close_all, _AT_EXIT)  # before finalize, which was registered earlier
+    return module
+
+
+def _first_error(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line), lines[0] if lines else "")[:300]
+
+
+def _future_of(work: Any) -> worker_queues.HostFuture:
+    future = worker_queues.HostFuture()
+    future.work = work
+    return future
+
+
+def _compiler() -> list[str]:
+    """The command, without files. Raises: FileNotFoundError."""
+    name = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), "")
+    if not name:
+        raise FileNotFoundError("there is no C++ compiler: none of c++, g++, clang++ is found")
+    root = Path(torch.__file__).parent
+    folders = (
+        root / "include",
+        root / "include/torch/csrc/api/include",
+        sysconfig.get_path("include"),
+    )
+    libraries = "c10", "torch_cpu", "torch_python"
+    return [
+        *name.split(), "-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-w",
+        f"-DTORCH_EXTENSION_NAME={_NAME}",
+        f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
+        *(f"-I{folder}" for folder in folders), f"-L{root / 'lib'}",
+        *(f"-l{library}" for library in libraries),
+    ]  # fmt: skip
+
+
+def _built() -> Path:
+    """The file, which is compiled if nobody has.
+
+    Raises: OSError, subprocess.SubprocessError (no compiler, or it fails).
+    """
+    version = f"{torch.__version__} {torch.version.git_version} {torch.__file__} {sys.version}"
+    sources = b"".join(path.read_bytes() for path in sorted(_FOLDER.glob("*.[ch]pp")))
+    digest = hashlib.sha256(version.encode() + sources).hexdigest()[:16]
+    path = kept_files.folder() / "torch" / f"{_NAME}-{digest}.so"
+    if not _is_ours(path):
+        with kept_files.one_at_a_time(path):
+            if not _is_ours(path):
+                _compile(path)
+    return path
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether it is there, and nobody else could have written it."""
+    try:
+        return path.stat().st_uid in (os.geteuid(), 0)
+    except FileNotFoundError:
+        return False
+
+
+def _compile(path: Path) -> None:
+    """Under another name, and renamed: a reader sees all of it or nothing."""
+    command, begin = _compiler(), time.monotonic()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder, path.name)
+        # The libraries behind the file that uses them.
+        link = [part for part in command if part.startswith("-l")]
+        rest = [part for part in command if not part.startswith("-l")]
+        subprocess.run(
+            [*rest, str(_FOLDER / "backend.cpp"), "-o", str(made), *link],
+            check=True, capture_output=True, text=True, timeout=_SECONDS,
+        )  # fmt: skip
+        os.replace(made, path)
+    seconds = time.monotonic() - begin
+    print(
+        f"pyshmem: compiled its process group for torch {torch.__version__} in {seconds:.0f} s, once: "
+        f"{path}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _load(path: Path) -> ModuleType:
+    loader = importlib.machinery.ExtensionFileLoader(_NAME, str(path))
+    spec = importlib.util.spec_from_file_location(_NAME, path, loader=loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
