@@ -22,6 +22,8 @@ neg_view = torch._neg_view
 is_of_functorch = torch._C._functorch.is_functorch_wrapped_tensor
 #: The module of collectives that compilers trace.
 functional_collectives = _functional_collectives
+#: Says what torch.compile does to functions of Python that run in this thread; returns what was said.
+set_eval_frame: Callable[[Any], Any] = torch._C._dynamo.eval_frame.set_eval_frame
 #: A context: the operators called in it are called below autograd.
 BelowAutograd = torch._C._AutoDispatchBelowAutograd
 
@@ -45,6 +47,7 @@ HOOKS = (
     *(Hook(torch._C, name) for name in ("_AutoDispatchBelowAutograd", "_functorch")),
     Hook(torch._C._functorch, "is_functorch_wrapped_tensor"),
     Hook(dist.Backend, "_plugins"),
+    Hook(torch._C._dynamo.eval_frame, "set_eval_frame"),
 )
 
 

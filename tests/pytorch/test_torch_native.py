@@ -208,7 +208,7 @@ def test_calls_of_the_group_itself_take_the_forms_of_torchs(run_pes: Callable) -
     works.wait()
     group._start_coalescing(torch.device("cpu"))
     group.allreduce([x.fill_(1)])
-    group.broadcast([x], 0)
+    group.broadcast(x, 0)
     group._end_coalescing(torch.device("cpu")).wait()
     assert (x == n).all()
     """
@@ -237,8 +237,9 @@ def test_waits_end_in_time_and_a_barrier_names_who_is_missing(run_pes: Callable)
             with pytest.raises(pyshmem.ShmemTimeout, match="not done after 0.5 s"):
                 call()
     dist.barrier()
+    dist.distributed_c10d._abort_process_group(group)
     """
-    check_native(run_pes, 3, code + "    dist.distributed_c10d._abort_process_group(group)\n")
+    check_native(run_pes, 3, code)
 
 
 @needs_compiler

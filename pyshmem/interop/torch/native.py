@@ -29,11 +29,12 @@ import torch
 from ..._core import kept_files
 from ..._core.errors import ShmemError, ShmemTimeout
 from ..._core.library import setting
+from ..._foreign import torch as foreign
 from . import worker_queues
 
 _FOLDER = Path(__file__).with_name("cpp")
 _NAME = "_torch_backend"
-_SECONDS = 300.0  # for the compiler
+_SECONDS = 600.0  # for the compiler
 _AT_EXIT = 2.0  # seconds for all lanes; a call that waits for ever does not keep the process
 
 
@@ -59,7 +60,9 @@ def _module() -> ModuleType | None:
             stacklevel=2,
         )
         return None
-    module.set_hooks(_future_of, worker_queues.callers.take, ShmemTimeout, ShmemError)
+    module.set_hooks(
+        _future_of, worker_queues.callers.take, ShmemTimeout, ShmemError, foreign.set_eval_frame
+    )
     worker_queues.callers.told = module.set_depth
     atexit.register(module.close_all, _AT_EXIT)  # before finalize, which was registered earlier
     return module

@@ -150,7 +150,7 @@ class Backend final : public c10d::Backend {
     }
 
     void monitoredBarrier(const c10d::BarrierOptions &opts, bool all_ranks) override {
-        py::gil_scoped_acquire gil;
+        Untraced untraced;
         group_.get().attr("monitored_barrier")(limit_of(opts.timeout).count() / 1e3, all_ranks);
     }
 
@@ -167,7 +167,7 @@ class Backend final : public c10d::Backend {
         auto found = std::find(ranks.begin(), ranks.end(), getRank());
         if (found == ranks.end())
             return {};
-        py::gil_scoped_acquire gil;
+        Untraced untraced;
         double seconds = (opts ? opts->timeout : limit_).count() / 1e3;
         py::object made = group_.get().attr("split")(store, found - ranks.begin(), ranks.size(),
                                                      opts ? opts->group_name : "", seconds);
@@ -200,7 +200,7 @@ class Backend final : public c10d::Backend {
     }
 
     template <class... Arguments> WorkPtr call(const char *method, const Given &about, const Arguments &...arguments) {
-        py::gil_scoped_acquire gil;
+        Untraced untraced;
         Giving giving(about);
         py::object work = group_.get().attr(method)(arguments...);
         if (!quick_) {
@@ -216,7 +216,7 @@ class Backend final : public c10d::Backend {
         return work;
     }
     void end(const char *method) {
-        py::gil_scoped_acquire gil;
+        Untraced untraced;
         quick_.reset();
         group_.get().attr(method)();
     }
@@ -241,8 +241,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
             PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(failure.value().ptr())), failure.value().ptr());
         }
     });
-    module.def("set_hooks", [](py::object make_future, py::object take, py::object timeout, py::object closed) {
-        hooks = new Hooks{make_future, take, timeout, closed};
+    module.def("set_hooks", [](py::object make_future, py::object take, py::object timeout, py::object closed,
+                               py::object set_eval_frame) {
+        hooks = new Hooks{make_future, take, timeout, closed, set_eval_frame};
     });
     module.def("set_depth", [](int here) { depth = here; });
     module.def("close_all", &HostLane::close_all, py::call_guard<py::gil_scoped_release>());

@@ -176,7 +176,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
         }
         Kind kind;
         {
-            py::gil_scoped_acquire gil;
+            Untraced untraced;
             py::object told = kind_of_.get()(key.first, tensor);
             if (!told.is_none())
                 kind = told.cast<std::pair<int, int>>();

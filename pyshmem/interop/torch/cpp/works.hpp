@@ -36,7 +36,7 @@ using FuturePtr = c10::intrusive_ptr<c10::ivalue::Future>;
 
 // What this file needs of Python: set once by native.py, never freed.
 struct Hooks {
-    py::object make_future, take, timeout, closed;
+    py::object make_future, take, timeout, closed, set_eval_frame;
 };
 Hooks *hooks;
 
@@ -58,6 +58,22 @@ class Held {
 
   private:
     PyObject *object_;
+};
+
+// The interpreter's lock, for methods of Python that a call in a compiled program comes by: torch.compile would trace
+// them too, as it does each function of Python that runs in this thread meanwhile.
+class Untraced {
+  public:
+    Untraced() : before_(hooks->set_eval_frame(py::none())) {}
+    Untraced(const Untraced &) = delete;
+    Untraced &operator=(const Untraced &) = delete;
+    ~Untraced() {
+        hooks->set_eval_frame(before_);
+    }
+
+  private:
+    py::gil_scoped_acquire gil_;
+    py::object before_;
 };
 
 // An exception of Python's on its way through C++, where many may look at it and in any thread.
@@ -216,6 +232,7 @@ class HostWork final : public c10d::Work {
         }
         if (kept)
             return py::reinterpret_borrow<py::object>(kept->get());
+        Untraced untraced;
         py::object future =
             hooks->make_future(py::cast(c10::intrusive_ptr<HostWork>::unsafe_reclaim_from_nonowning(this)));
         kept = std::make_shared<Held>(future);
