@@ -94,7 +94,7 @@ def _compiler() -> list[str]:
     return [
         *name.split(), "-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-w",
         f"-DTORCH_EXTENSION_NAME={_NAME}",
-        f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
+        f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
         *(f"-I{folder}" for folder in folders), f"-L{root / 'lib'}",
         *(f"-l{library}" for library in libraries),
     ]  # fmt: skip
