@@ -106,8 +106,6 @@ def test_tools_that_look_at_the_dispatcher_see_the_calls(run_pes: Callable) -> N
 @needs_compiler
 def test_compiled_programs_have_the_numbers_and_the_graph_breaks_of_gloo(run_pes: Callable) -> None:
     code = """
-    import torch.distributed._functional_collectives as functional
-    from torch.nn.parallel import DistributedDataParallel as DDP
     gloo = dist.new_group(backend="gloo")
 
     def functions(group):
@@ -148,6 +146,16 @@ def test_compiled_programs_have_the_numbers_and_the_graph_breaks_of_gloo(run_pes
         torch._dynamo.reset()
         assert torch.compile(mine, backend="aot_eager")(x.clone()).equal(wanted), mine
         assert breaks(mine, x.clone()) <= breaks(gloos, x.clone()), mine
+    """
+    check_native(run_pes, 2, code)
+
+
+@needs_compiler
+def test_functional_collectives_and_ddp_are_compiled(run_pes: Callable) -> None:
+    code = """
+    import torch.distributed._functional_collectives as functional
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    gloo = dist.new_group(backend="gloo")
 
     @torch.compile(backend="aot_eager", fullgraph=True)
     def whole(x):
