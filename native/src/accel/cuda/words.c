@@ -12,9 +12,10 @@
 #include "memory/system_region.h"
 
 /* The two kernels, their names with `_suffix`. `_begin`, of those that start early: until the kernels in front have
- * ended; then the next one may be launched. The fence makes what was before on the stream visible ahead of the word,
- * and what the peer did ahead of the word visible behind the wait. A wait ends too when the kernels' fault word says
- * so; only every 256th poll looks. */
+ * ended; then the next one may be launched. The fence makes what was before on the stream visible ahead of the word:
+ * with the store it is a release, which pairs with the acquire of a wait's loads, by which what the peer did ahead of
+ * the word is visible behind the wait. A fence behind the loads would do the same and take 0.6 us more. A wait ends
+ * too when the kernels' fault word says so; only every 256th poll looks. */
 #define KERNELS(_suffix, _begin)                                                                 \
     ".visible .entry pysh_set" _suffix "(.param .u64 p_address, .param .u64 p_value)\n"          \
     "{\n"                                                                                        \
@@ -39,8 +40,8 @@
     "    setp.ne.u32 %n, %narrow, 0;\n"                                                          \
     "    cvt.u32.u64 %value, %v;\n"                                                              \
     "    mov.u32 %polls, 0;\n" _begin "poll:\n"                                                  \
-    "    @%n ld.relaxed.sys.u32 %low, [%a];\n"                                                   \
-    "    @!%n ld.relaxed.sys.u64 %s, [%a];\n"                                                    \
+    "    @%n ld.acquire.sys.u32 %low, [%a];\n"                                                   \
+    "    @!%n ld.acquire.sys.u64 %s, [%a];\n"                                                    \
     "    @%n sub.s32 %low, %low, %value;\n"                                                      \
     "    @%n cvt.s64.s32 %d, %low;\n"                                                            \
     "    @!%n sub.s64 %d, %s, %v;\n"                                                             \
@@ -55,7 +56,6 @@
     "    setp.eq.u64 %p, %s, 0;\n"                                                               \
     "    @%p bra poll;\n"                                                                        \
     "done:\n"                                                                                    \
-    "    fence.acq_rel.sys;\n"                                                                   \
     "    ret;\n"                                                                                 \
     "}\n"
 
