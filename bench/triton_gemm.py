@@ -4,7 +4,8 @@
     python -m pyshmem run -n 2 --device cuda bench/triton_gemm.py
 
 Patterns: bulk (a kernel computes, a kernel scatters), two_streams (two kernels, a lock a tile), engine
-(the same, but copy engines scatter groups of rows, and a stream waits for their tiles), fused (each tile
+(the same, but copy engines scatter groups of rows, and a stream waits for their tiles), shards (cuBLAS
+computes pieces of the rows, and copy engines scatter one while it computes the next), fused (each tile
 goes to every PE as it is computed), specialised (some programs compute, others scatter), each with the
 best of a few shapes of tiles. In the interpreter (``--device sim``) it checks small sizes; its
 times mean nothing.
@@ -46,6 +47,7 @@ class Tile(NamedTuple):
 #: One program a multiprocessor; and two, of which one computes while the other stores.
 TILES = (Tile(128, 256, 64, 8, 3), Tile(128, 128, 64, 4, 3))
 SCATTERERS = (8, 16)
+PIECES = (4, 8, 16)  # of the rows, for cuBLAS
 Call = Callable[[], object]
 
 
@@ -194,19 +196,47 @@ class Problem:
                 tiles = calls[0] * -(-rows // tile.BM) * -(-self.N // tile.BN)
                 stream = {"stream": self.stream} if self.on_gpu else {}
                 pyshmem.signal_wait_until(counts[group:], pyshmem.CMP_GE, tiles, **stream)
-                own = flat[first * self.N * self.n_pes + self.my_pe * self.N :]
-                pitch = self.N * self.n_pes
-                for k in range(1, self.n_pes):
-                    pe = (self.my_pe + k) % self.n_pes
-                    pyshmem.ibput(
-                        own, own, pe, bsize=self.N, dst=pitch, sst=pitch, nblocks=rows, **stream
-                    )
+                self.send_rows(flat, first, rows)
             if self.on_gpu:
                 main.wait_stream(self.stream)
             else:
                 pyshmem.quiet()
 
         yield call
+
+    def send_rows(self, flat: Any, first: int, rows: int) -> None:
+        """This PE's columns of ``rows`` rows of C to all, on the stream beside where there is one."""
+        pitch = self.N * self.n_pes
+        own = flat[first * pitch + self.my_pe * self.N :]
+        for k in range(1, self.n_pes):
+            pyshmem.ibput(
+                own, own, (self.my_pe + k) % self.n_pes, bsize=self.N, dst=pitch, sst=pitch,
+                nblocks=rows, **({"stream": self.stream} if self.on_gpu else {}),
+            )  # fmt: skip
+
+    def shards(self, tile: Tile) -> Iterator[Call]:
+        """Tiles are cuBLAS's: only the number of pieces is this pattern's to choose."""
+        for pieces in PIECES if tile is TILES[0] or not self.on_gpu else ():
+            yield lambda rows=-(-self.M // pieces): self.in_pieces(rows)
+
+    def in_pieces(self, rows: int) -> None:
+        mine = slice(self.my_pe * self.N, (self.my_pe + 1) * self.N)
+        for first in range(0, self.M, rows):
+            part = slice(first, min(first + rows, self.M))
+            if self.on_gpu:
+                import torch
+
+                torch.mm(self.a[part], self.b, out=self.c[part, mine])
+                self.stream.wait_stream(torch.cuda.current_stream())
+                flat = self.c.view(torch.int16).view(-1)
+            else:
+                self.c.array[part, mine] = self.a.array[part] @ self.b.array
+                flat = self.c.array.reshape(-1)
+            self.send_rows(flat, first, part.stop - first)
+        if self.on_gpu:
+            torch.cuda.current_stream().wait_stream(self.stream)
+        else:
+            pyshmem.quiet()
 
     def specialised(self, tile: Tile) -> Iterator[Call]:
         at_once = 132 * (2 if tile.num_warps == 4 else 1)
@@ -319,7 +349,7 @@ def measure(problem: Problem, shape: tuple[int, int, int]) -> None:
         tell("torch_matmul", {"": lambda: problem.a @ problem.b})
         tell("torch_nccl", {"": with_nccl(problem, True)})
         tell("torch_nccl_parts", {"": with_nccl(problem, False)})
-    for name in ("fused", "engine", "specialised", "bulk", "two_streams"):
+    for name in ("fused", "shards", "engine", "specialised", "bulk", "two_streams"):
         calls = {
             f"{tile.BM}x{tile.BN} {number}": call
             for tile in tiles
