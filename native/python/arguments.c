@@ -135,28 +135,89 @@ static bool integer_of(PyObject *object, PyObject *name, size_t *value_p) {
     return !PyErr_Occurred();
 }
 
-/* Is the block still there? */
-static bool block_of(PyObject *data) {
-    PyObject *mem = PyObject_GetAttr(data, known.mem_name);
-    PyObject *owner = mem ? PyObject_GetAttr(mem, known.owner_name) : NULL;
-    PyObject *gone = owner ? PyObject_GetAttr(owner, known.gone_name) : NULL;
+/* Does the owner of a block say that it is still there? */
+static bool is_there(PyObject *owner) {
+    PyObject *gone = PyObject_GetAttr(owner, known.gone_name);
     bool there = gone && PyUnicode_Check(gone) && PyUnicode_GET_LENGTH(gone) == 0;
 
     Py_XDECREF(gone);
-    Py_XDECREF(owner);
-    Py_XDECREF(mem);
     return there;
 }
 
+/* The block is still there: its owner, which lives as long as the array; NULL: it is not. */
+static PyObject *block_of(PyObject *data) {
+    PyObject *mem = PyObject_GetAttr(data, known.mem_name);
+    PyObject *owner = mem ? PyObject_GetAttr(mem, known.owner_name) : NULL;
+    bool there = owner && is_there(owner);
+
+    Py_XDECREF(owner);
+    Py_XDECREF(mem);
+    return there ? owner : NULL;
+}
+
+/* Places of CuPy's arrays that were found before. An array keeps its memory, size and dtype as long as it lives, and so
+ * does the owner of its block, which is asked each time; the weak reference tells it from a later one at its address.
+ */
+typedef struct found {
+    PyObject *weak, *owner;
+    fast_place_t place;
+} found_t;
+
+static found_t *found_of(PyObject *array) {
+    enum { KEPT = 64, SHIFT = 4 };
+    static found_t kept[KEPT];
+
+    return &kept[((uintptr_t)array >> SHIFT) % KEPT];
+}
+
+static bool is_of(const found_t *found, PyObject *array) {
+#ifdef Py_GIL_DISABLED /* then the table would need a lock */
+    (void)found, (void)array;
+    return false;
+#elif PY_VERSION_HEX >= 0x030d0000
+    PyObject *object = NULL;
+    bool same = found->weak && PyWeakref_GetRef(found->weak, &object) == 1 && object == array;
+
+    Py_XDECREF(object);
+    return same;
+#else
+    return found->weak && PyWeakref_GET_OBJECT(found->weak) == array;
+#endif
+}
+
+static void keep_place(PyObject *array, PyObject *owner, const fast_place_t *place) {
+#ifndef Py_GIL_DISABLED
+    found_t *found = found_of(array);
+    PyObject *weak = PyWeakref_NewRef(array, NULL), *before = found->weak;
+
+    if (!weak)
+        return;
+    *found = (found_t){.weak = weak, .owner = owner, .place = *place};
+    Py_XDECREF(before);
+#else
+    (void)array, (void)owner, (void)place;
+#endif
+}
+
 static bool gpu_place(PyObject *array, fast_place_t *place) {
+    const found_t *before = found_of(array);
+    PyObject *owner = NULL;
+
+    if (is_of(before, array) && is_there(before->owner)) {
+        *place = before->place;
+        return true;
+    }
+    PyErr_Clear();
     PyObject *contiguous = PyObject_GetAttr(array, known.contiguous_name);
     PyObject *data = contiguous == Py_True ? PyObject_GetAttr(array, known.data_name) : NULL;
     PyObject *dtype = data ? PyObject_GetAttr(array, known.dtype_name) : NULL;
     size_t address = 0;
-    bool found = dtype && block_of(data) && integer_of(data, known.ptr_name, &address) &&
+    bool found = dtype && (owner = block_of(data)) && integer_of(data, known.ptr_name, &address) &&
                  integer_of(array, known.nbytes_name, &place->nbytes) && (place->kind = kind_of(dtype));
 
     place->address = address;
+    if (found)
+        keep_place(array, owner, place);
     Py_XDECREF(dtype);
     Py_XDECREF(data);
     Py_XDECREF(contiguous);
