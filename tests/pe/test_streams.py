@@ -141,9 +141,16 @@ total(dest, source, stream=stream)
 assert len(calls) == 1, calls
 stream.synchronize()
 assert (box == array * job.n_pes).all(), box
-source._c_contiguous = False
-short(dest, source, 0, stream=stream)
-source._c_contiguous = True
+strided = Array(array)
+strided._c_contiguous = False
+short(dest, strided, 0, stream=stream)
+for count in [1, 2, 3, 4] * 50:  # an array is not taken for one that was at its address
+    part = Array(array)
+    part.nbytes = 4 * count
+    box[:] = -1
+    short(dest, part, 0, stream=stream)
+    stream.synchronize()
+    assert (box != -1).sum() == count, (count, box)
 Block.gone = "it was freed"
 short(dest, source, 0, stream=stream)
 Block.gone = ""
