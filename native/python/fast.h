@@ -56,6 +56,10 @@ vectorcallfunc fast_atomic_entry(const char *family);
 vectorcallfunc fast_signal_entry(const char *family);
 vectorcallfunc fast_team_entry(const char *family);
 
+/* Tensors (tensors.c). */
+PyObject *fast_know_tensors(PyObject *module, PyObject *args); /* (capsule of DLPack, Tensor, Parameter) */
+PyObject *fast_look(PyObject *module, PyObject *const *args, Py_ssize_t n_args); /* (grad, *tensors) */
+
 /* Kernels of other libraries (launch.c). */
 extern PyTypeObject fast_launch_type;
 int fast_launch_setup(void); /* -1 with an exception */

@@ -106,6 +106,8 @@ static PyObject *setup(PyObject *module, PyObject *args) {
 static PyMethodDef functions[] = {{"setup", setup, METH_VARARGS, NULL},
                                   {"know_gpu_arrays", fast_know_gpu_arrays, METH_VARARGS, NULL},
                                   {"know_streams", fast_know_streams, METH_O, NULL},
+                                  {"know_tensors", fast_know_tensors, METH_VARARGS, NULL},
+                                  {"look", (PyCFunction)(void (*)(void))fast_look, METH_FASTCALL, NULL},
                                   {"know_job", fast_know_job, METH_O, NULL},
                                   {"tell_missing", fast_tell_missing, METH_VARARGS, NULL},
                                   {NULL, NULL, 0, NULL}};

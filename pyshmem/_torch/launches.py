@@ -77,6 +77,11 @@ class Launch:
         self._asked: list[int] = []
         self._changes = _changes
 
+    @property
+    def repeats(self) -> bool:
+        """Whether it has been launched, and what was compiled then is what it would be now."""
+        return self._again is not None and self._changes == _changes
+
     def again(
         self,
         tensors: Sequence[torch.Tensor],
@@ -84,7 +89,7 @@ class Launch:
         stream: int | None = None,
     ) -> bool:
         """Launch it if it has been before and addresses are aligned; False: it was not launched."""
-        if self._again is None or self._changes != _changes:
+        if not self.repeats:
             return False
         where = current_stream() if stream is None else stream
         direct = self._direct
@@ -96,6 +101,7 @@ class Launch:
         rest = self._rest
         for place in self._asked:
             rest[place] = self._behind[place].data_ptr()
+        assert self._again is not None
         self._again(*addresses, *numbers, *rest, stream=where)
         return True
 

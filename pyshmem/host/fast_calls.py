@@ -49,6 +49,8 @@ runtime.on_init(lambda: _fast.know_job(runtime.current().checks))
 
 #: A kernel that another library has loaded, with its arguments but the first ones.
 LoadedKernel = _fast.Launch
+#: What launches depend on of tensors: see ``native/python/tensors.c``.
+know_tensors, look = _fast.know_tensors, _fast.look
 #: The class of streams, with a slot ``handle``: others are asked for theirs by a call.
 know_streams = _fast.know_streams
 

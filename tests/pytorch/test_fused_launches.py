@@ -103,3 +103,77 @@ TWO_JOBS = """
 
 def test_streams_beside_others_are_those_of_one_job_in_all_threads(run_pes: Callable) -> None:
     assert run_pes(1, TWO_JOBS, device="sim", check=True).stdout == "True\n"
+
+
+def test_tensors_that_differ_are_seen_at_once() -> None:
+    """What C makes of tensors is the same where Python sees the same, and nowhere else."""
+    from pyshmem.fused._shared.arguments import look, look_at_once
+
+    x = torch.zeros(4, 8)
+    parameter = torch.nn.Parameter(x)
+    same = [x, torch.ones(4, 8), torch.zeros(8, 8)[2:6]]
+    others = [
+        x[:, :4], x.t(), x.view(8, 4), x.view(32), x.to(torch.bfloat16), x.to(torch.float16),
+        x.int(), x.to(torch.float8_e4m3fn), x.to(torch.float8_e5m2), torch.zeros(8, 8)[:, ::2][:4],
+        parameter, None, torch.zeros(4, 8, device="meta"),
+    ]  # fmt: skip
+    seen = [look_at_once(False, one) for one in same]
+    assert seen[0] is not None
+    assert len(set(seen)) == 1
+    assert len({look_at_once(False, one) for one in (x, *others)}) == len(others) + 1
+    assert len({look(one) for one in (x, *others)}) == len(others) + 1
+    assert look_at_once(False, x, None) != look_at_once(False, None, x)
+    for lazy in (torch._neg_view(x), x.to_sparse(), 5, "x"):
+        assert look_at_once(False, lazy) is None
+    assert look_at_once(True, x) is not None
+    assert look_at_once(True, x, parameter) is None
+
+
+NORMS_AGAIN = """
+    import pyshmem
+    import torch
+    from pyshmem import fused
+    from pyshmem._torch.launches import Launch
+
+    pyshmem.init()
+    x, residual = torch.randn(4, 32), torch.randn(4, 32)
+    weight, other = torch.randn(32), torch.randn(32)
+    first = fused.all_reduce_rmsnorm(x, weight, residual=residual)
+    seen = []
+
+    def again(self, tensors, numbers=(), stream=None):
+        seen.append(tensors)
+        return len(tensors) == 7
+
+    Launch.again, Launch.repeats = again, True
+    slow, run = [], fused.all_reduce_norm.api.run
+    fused.all_reduce_norm.api.run = lambda *given: (slow.append(given), run(*given))[1]
+    y, total, scales = fused.all_reduce_rmsnorm(x, weight, residual=residual)
+    (tensors,) = seen
+    wanted = x, residual, weight, weight, y, total, x
+    assert all(one is two for one, two in zip(tensors, wanted, strict=True)) and scales is None
+    assert y.shape == total.shape == x.shape and not slow
+    fused.all_reduce_rmsnorm(x + 1, other, residual=x)
+    assert len(seen) == 2 and not slow
+    calls = [
+        dict(eps=1e-3), dict(norm="layer"), dict(residual=None), dict(bias=weight), dict(out=x.clone()),
+        dict(residual_out=x.clone()), dict(algorithm="one_shot"), dict(x=x[:2], residual=residual[:2]),
+        dict(x=x.bfloat16(), residual=residual.bfloat16()), dict(weight=weight.bfloat16()),
+    ]
+    for number, more in enumerate(calls, 1):
+        fused.all_reduce_rmsnorm(**(dict(x=x, weight=weight, residual=residual) | more))
+        assert len(slow) == number, more
+    fused.all_reduce_rmsnorm(x, torch.nn.Parameter(weight), residual=residual)
+    assert len(slow) == len(calls) + 1  # by the operator, for the gradient
+    for wrong in (dict(norm=["rms"]), dict(eps="x"), dict(team=None), dict(weight=weight[:8])):
+        try:
+            fused.all_reduce_rmsnorm(**(dict(x=x, weight=weight, residual=residual) | wrong))
+        except (TypeError, ValueError):
+            continue
+        raise AssertionError(wrong)
+    print("ok")
+"""
+
+
+def test_a_norm_like_one_before_goes_to_its_launch_at_once(run_pes: Callable) -> None:
+    assert run_pes(1, NORMS_AGAIN, device="sim", check=True).stdout == "ok\n"

@@ -16,6 +16,7 @@ import torch
 from ..._core.arrays.checks import masked
 from ..._torch.arguments import Named, check_apart, check_plain, view_of_other_elements
 from ..._torch.launches import torch_stream
+from ...host import fast_calls
 from ...host.job import runtime
 from ...host.teams.team import Team
 from .former_names import translate
@@ -117,6 +118,14 @@ def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         return _back(result, first) if _foreign(first) else result
 
     return call
+
+
+#: ``(grad, *tensors)``: what ``look`` sees of all, as bytes; None where that has to look, for one
+#: because gradients are recorded (``grad``) and a tensor wants one.
+look_at_once = fast_calls.look
+fast_calls.know_tensors(
+    getattr(torch.Tensor, "__dlpack_c_exchange_api__", None), torch.Tensor, torch.nn.Parameter
+)
 
 
 def look(value: Any) -> Any:

@@ -117,6 +117,13 @@ class Workspace:
         self._plans[key] = self._version, made
         return made
 
+    def known(self, key: Any) -> Any:
+        """The plan of ``key``, where there is one and members need not compare calls; else None."""
+        found = self._plans.get(key)
+        if found is None or found[0] != self._version or self.checks:
+            return None
+        return found[1]
+
     def _refuse_capture(self, name: str, wanted: int | None, there: int | None) -> None:
         if capturing():
             sizes = "" if wanted is None else f" ({wanted} bytes, there are {there})"

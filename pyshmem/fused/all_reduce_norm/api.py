@@ -12,7 +12,7 @@ from ..._torch.arguments import check_apart
 from ...host.job import runtime
 from ...host.teams.team import TEAM_WORLD, Team
 from .._shared.algorithm import NEVER, Rows, choose
-from .._shared.arguments import check_tensor, look, on_tensors
+from .._shared.arguments import check_tensor, look, look_at_once, on_tensors
 from .._shared.team_numbers import number
 from .._shared.workspace import Workspace, workspace
 from . import launch as norm_launch
@@ -75,6 +75,12 @@ def all_reduce_rmsnorm(
         HeapExhausted, NotInitialized.
     Extension.
     """
+    if not torch.compiler.is_compiling() and algorithm is None and quantize is None:
+        done = None
+        if out is None and residual_out is None and type(eps) is float and norm in NORMS:
+            done = _again(x, weight, residual, bias, eps, norm, team)
+        if done is not None:
+            return done
     given = Request(x, weight, residual, bias, float(eps), norm, quantize, out, residual_out)
     if torch.compiler.is_compiling() or _wants_grad(given):
         if out is not None or residual_out is not None:
@@ -84,6 +90,22 @@ def all_reduce_rmsnorm(
             )
         return _by_operator(given, team, algorithm)
     return run(given, team, algorithm)
+
+
+def _again(
+    x: Any, weight: Any, residual: Any, bias: Any, eps: float, norm: str, team: Team
+) -> NormResult | None:
+    """A call like one before, without steps that would find what was found then; None: it is not."""
+    facts = look_at_once(torch.is_grad_enabled(), x, weight, residual, bias)
+    if facts is None:
+        return None
+    launches = workspace(team).known(((facts, eps, norm), None))
+    if not launches or not launches[0].repeats:
+        return None
+    output, total = torch.empty_like(x), torch.empty_like(x)
+    if norm_launch.again(launches, x, weight, residual, bias, output, total):
+        return NormResult(output, total, None)
+    return None
 
 
 def _wants_grad(given: Request) -> bool:
@@ -143,6 +165,10 @@ def _agree(space: Workspace, given: Request, algorithm: str | None) -> None:
 def _seen(given: Request) -> tuple[Any, ...]:
     """All that the checks look at, and what a launch depends on but for addresses."""
     x, weight, residual, bias, eps, norm, quantize, out, residual_out, _ = given
+    if out is None and residual_out is None and quantize is None:
+        facts = look_at_once(False, x, weight, residual, bias)
+        if facts is not None:
+            return facts, eps, norm
     tensors = x, weight, residual, bias, out, residual_out
     return eps, norm, quantize, *[None if one is None else look(one) for one in tensors]
 

@@ -225,6 +225,17 @@ def launches(space: Workspace, given: Request, algorithm: str) -> tuple[Launch, 
     return tuple(Launch(kernel, count, behind, each) for each in both)
 
 
+def again(
+    made: tuple[Launch, ...], x: Any, weight: Any, residual: Any, bias: Any, out: Any, total: Any
+) -> bool:
+    """Launch it for tensors like those of a launch before; False: it is for ``launch`` to do.
+
+    What there is not, kernels are given another tensor for.
+    """
+    second = x if residual is None else residual
+    return made[0].again((x, second, weight, weight if bias is None else bias, out, total, x))
+
+
 def launch(made: tuple[Launch, ...], given: Request) -> None:
     """Runs the kernel of an algorithm; results are in ``out``, ``residual_out`` and ``scales``."""
     if not made:
