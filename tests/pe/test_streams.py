@@ -96,11 +96,7 @@ stream.synchronize()
     assert "PE 1" in done.stderr
 
 
-def test_arrays_of_gpus_take_the_short_way(run_pes: Callable) -> None:
-    """Where that way understands the arguments, the routine in Python is not called."""
-    program = (
-        BEGIN
-        + """
+GPU_ARRAYS = """
 from pyshmem._core import _fast
 from pyshmem._core.dtypes import kind_of
 
@@ -121,6 +117,15 @@ class Array:  # what of CuPy's is looked at
         self.__cuda_array_interface__ = dict(over.__array_interface__, version=3)
 
 _fast.know_gpu_arrays(Array, kind_of)
+"""
+
+
+def test_arrays_of_gpus_take_the_short_way(run_pes: Callable) -> None:
+    """Where that way understands the arguments, the routine in Python is not called."""
+    program = (
+        BEGIN
+        + GPU_ARRAYS
+        + """
 box = pyshmem.zeros(4, dtype=np.float32, heap="device")
 pyshmem.put(box, box, 0)  # now its place is known
 pyshmem.put(array, array, 0)
@@ -144,18 +149,37 @@ assert (box == array * job.n_pes).all(), box
 strided = Array(array)
 strided._c_contiguous = False
 short(dest, strided, 0, stream=stream)
-for count in [1, 2, 3, 4] * 50:  # an array is not taken for one that was at its address
-    part = Array(array)
-    part.nbytes = 4 * count
-    box[:] = -1
-    short(dest, part, 0, stream=stream)
-    stream.synchronize()
-    assert (box != -1).sum() == count, (count, box)
 Block.gone = "it was freed"
 short(dest, source, 0, stream=stream)
 Block.gone = ""
 short(dest, source, 0, stream=object())
 assert len(calls) == 4, calls
+pyshmem.finalize()
+print("ok", flush=True)
+"""
+    )
+    assert run_pes(1, program, device="sim", check=True).stdout == "ok\n"
+
+
+def test_an_array_of_a_gpu_is_not_taken_for_one_that_was_at_its_address(run_pes: Callable) -> None:
+    """Where arrays are is kept as long as they live."""
+    program = (
+        BEGIN
+        + GPU_ARRAYS
+        + """
+box = pyshmem.zeros(4, dtype=np.float32, heap="device")
+pyshmem.put(box, box, 0)  # now its place is known
+pyshmem.put(array, array, 0)
+dest, addresses = Array(box), set()
+for count in [1, 2, 3, 4] * 50:  # an array is not taken for one that was at its address
+    part = Array(array)
+    part.nbytes = 4 * count
+    box[:] = -1
+    pyshmem.put(dest, part, 0, stream=stream)
+    stream.synchronize()
+    addresses.add(id(part))
+    assert (box != -1).sum() == count, (count, box)
+assert len(addresses) < 200  # some were used again
 pyshmem.finalize()
 print("ok", flush=True)
 """
