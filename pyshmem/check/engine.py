@@ -114,6 +114,11 @@ class Engine:
         self._clocks: dict[int, Clock] = {}
         self._heaps = (_Heap(), _Heap())
         self._meetings: dict[Any, _Meeting] = {}
+        self._source: tuple[int, int, Event] = (
+            0,
+            -1,
+            (0, 0),
+        )  # of the last call that does not block
         self._locks: dict[tuple[int, int], Clock] = {}
         self._effects: dict[str, Callable[..., None]] = {
             "r": self._read, "w": self._store, "s": self._send, "rq": self._read_until_quiet,
@@ -280,6 +285,7 @@ class Engine:
     ) -> None:
         event = self._number(call, Kind.BY_QUIET, target, ctx)
         self._access(call, event, "read", pe, heap, ranges, False)
+        self._source = call.at, call.agent, event
 
     def _write_until_quiet(
         self, call: _Call, pe: int, heap: int, ranges: Ranges, ctx: int, target: int
@@ -297,10 +303,14 @@ class Engine:
             event = self._number(call, Kind.SIGNALLED, pe, ctx)
             self._access(call, event, "write", pe, heap, ranges, True)
             known = (event,)
+            at, agent, source = self._source
+            if (at, agent) == (call.at, call.agent):  # what has arrived has been read
+                known = event, source
         heap, low, high = word
         self._atomic(call, pe, heap, low, high, ctx, op, value, None, False, known)
-        if pe == call.pe and known:
-            call.clock.know(known[0][0], known[0][1], self.lanes)
+        if pe == call.pe:
+            for lane, number in known:
+                call.clock.know(lane, number, self.lanes)
 
     def _atomic(
         self,
