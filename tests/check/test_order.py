@@ -112,3 +112,14 @@ def test_without_the_launcher_order_raises(run_command: Callable) -> None:
     program = "import pyshmem; pyshmem.init(device='none')"
     done = run_command([sys.executable, "-c", program], 60, PYSHMEM_CHECK="order")
     assert "order is of programs in Python that `python -m pyshmem run` has started" in done.stderr
+
+
+def test_off_the_routines_are_the_original_ones(run_command: Callable) -> None:
+    program = (
+        "import sys, numpy, pyshmem; from pyshmem.host.fast_calls import Call; "
+        "print(type(pyshmem.put) is Call, pyshmem.SymmetricArray.__getitem__ is numpy.ndarray.__getitem__, "
+        "'pyshmem.check.record' in sys.modules, 'pyshmem.check.engine' in sys.modules)"
+    )
+    for checks in ("0", "args"):
+        done = run_command([sys.executable, "-c", program], 60, check=True, PYSHMEM_CHECK=checks)
+        assert done.stdout == "True True False False\n"
