@@ -117,7 +117,8 @@ def test_without_the_launcher_order_raises(run_command: Callable) -> None:
 def test_off_the_routines_are_the_original_ones(run_command: Callable) -> None:
     program = (
         "import sys, numpy, pyshmem; from pyshmem.host.fast_calls import Call; "
-        "print(type(pyshmem.put) is Call, pyshmem.SymmetricArray.__getitem__ is numpy.ndarray.__getitem__, "
+        "print(type(pyshmem.put) is Call, "
+        "pyshmem.SymmetricArray.__getitem__ is numpy.ndarray.__getitem__, "
         "'pyshmem.check.record' in sys.modules, 'pyshmem.check.engine' in sys.modules)"
     )
     for checks in ("0", "args"):
