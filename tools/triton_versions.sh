@@ -11,5 +11,8 @@ for version in ${*:-3.6.0 3.7.1 3.8.0 3.9.0}; do
     .venv/bin/python -m pip --disable-pip-version-check -q install --no-deps --target "$folder/$version" "triton==$version"
     export PYTHONPATH="$folder/$version"
     .venv/bin/python -m pytest -q tests/unit/test_triton_ptx.py
+    if .venv/bin/python -c "import torch" 2> /dev/null; then
+        TRITON_INTERPRET=0 .venv/bin/python tests/pytorch/as_launched.py
+    fi
     .venv/bin/python -m pyshmem run -n 2 --device sim -m pytest -q -p no:cacheprovider tests/spmd/triton
 done

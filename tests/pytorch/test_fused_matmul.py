@@ -291,3 +291,11 @@ def test_signals_and_waits_are_for_the_whole_system(ptx: dict[str, str]) -> None
     assert "st.release.sys.global.b64" in ptx["scatter"]
     for name in ("gather", "scatter"):
         assert "ld.acquire.sys.global.b64" in ptx[name], name
+
+
+def test_kernels_compile_as_launches_specialise_them(tmp_path: Path) -> None:
+    """Numbers of 1 in groups, and constants of groups: what the oldest Triton takes otherwise."""
+    variables = dict(os.environ, TRITON_INTERPRET="0", TRITON_CACHE_DIR=str(tmp_path))
+    command = [sys.executable, str(HERE / "as_launched.py")]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=280)
+    assert done.stdout == "ok\n", done.stderr[-4000:]

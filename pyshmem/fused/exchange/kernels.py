@@ -67,42 +67,46 @@ def _send(
 ):  # fmt: skip
     """Chunks ``program``, ``program + TILE.PROGRAMS``, ... of the parts of all members go out."""
     VEC: tl.constexpr = TILE.VEC
+    TR: tl.constexpr = TILE.TR
+    TC: tl.constexpr = TILE.TC
+    PROGRAMS: tl.constexpr = TILE.PROGRAMS
+    TEAM: tl.constexpr = TILE.TEAM
     me, n_pes = members.me, members.n_pes
-    rs, cols = tl.arange(0, TILE.TR)[:, None].to(tl.int64), tl.arange(0, TILE.TC)[None, :]
-    for chunk in range(program, most, TILE.PROGRAMS):
+    rs, cols = tl.arange(0, TR)[:, None].to(tl.int64), tl.arange(0, TC)[None, :]
+    for chunk in range(program, most, PROGRAMS):
         for k in range(n_pes):
             member = (me + 1 + k) % n_pes
             first = tl.multiple_of(tl.load(table + member), VEC)
             elems = tl.multiple_of(tl.load(table + n_pes + member), VEC)
             if tl.cast(chunk, tl.int64) * (rows * width) < elems:
-                pe = world_pe(TILE.TEAM, members.row, member)
+                pe = world_pe(TEAM, members.row, member)
                 number, place = open_slot(
                     *slots,
-                    chunk // TILE.PROGRAMS,
+                    chunk // PROGRAMS,
                     program,
                     me,
                     member,
                     pe,
                     n_pes,
-                    TILE.PROGRAMS,
+                    PROGRAMS,
                     ctx,
                 )
                 slot = place.to(x.dtype)
-                for r0 in range(0, rows, TILE.TR):
+                for r0 in range(0, rows, TR):
                     here = r0 + rs
                     r = chunk * rows + here
                     start = _rows_at(first, r, layout)
-                    for c0 in range(0, width, TILE.TC):
+                    for c0 in range(0, width, TC):
                         inside = (
                             (here < rows) & (c0 + cols < width) & (r * width + c0 + cols < elems)
                         )
                         tile = tl.load(x + (start + c0 + cols), mask=inside)
                         store(slot + (here * width + c0 + cols), tile, pe, ctx, mask=inside)
-                send_slot(slots.block, number, program, me, pe, n_pes, TILE.PROGRAMS, ctx)
+                send_slot(slots.block, number, program, me, pe, n_pes, PROGRAMS, ctx)
     meet()
     for member in range(n_pes):
         chunks = (tl.load(table + n_pes + member) + rows * width - 1) // (rows * width)
-        count_slots(slots.block, SENT, program, member, n_pes, chunks, TILE.PROGRAMS)
+        count_slots(slots.block, SENT, program, member, n_pes, chunks, PROGRAMS)
 
 
 @device_function
@@ -111,34 +115,38 @@ def _receive(
 ):  # fmt: skip
     """The same chunks come in, from those members first that send here first."""
     VEC: tl.constexpr = TILE.VEC
+    TR: tl.constexpr = TILE.TR
+    TC: tl.constexpr = TILE.TC
+    PROGRAMS: tl.constexpr = TILE.PROGRAMS
+    TEAM: tl.constexpr = TILE.TEAM
     me, n_pes = members.me, members.n_pes
-    rs, cols = tl.arange(0, TILE.TR)[:, None].to(tl.int64), tl.arange(0, TILE.TC)[None, :]
-    for chunk in range(program, most, TILE.PROGRAMS):
+    rs, cols = tl.arange(0, TR)[:, None].to(tl.int64), tl.arange(0, TC)[None, :]
+    for chunk in range(program, most, PROGRAMS):
         for k in range(n_pes):
             member = (me + n_pes - 1 - k) % n_pes
             first = tl.multiple_of(tl.load(table + 2 * n_pes + member), VEC)
             elems = tl.multiple_of(tl.load(table + 3 * n_pes + member), VEC)
             if tl.cast(chunk, tl.int64) * (rows * width) < elems:
-                pe = world_pe(TILE.TEAM, members.row, member)
+                pe = world_pe(TEAM, members.row, member)
                 number, place = await_slot(
-                    *slots, chunk // TILE.PROGRAMS, program, member, pe, n_pes, TILE.PROGRAMS, ctx
+                    *slots, chunk // PROGRAMS, program, member, pe, n_pes, PROGRAMS, ctx
                 )
                 slot = place.to(out.dtype)
-                for r0 in range(0, rows, TILE.TR):
+                for r0 in range(0, rows, TR):
                     here = r0 + rs
                     r = chunk * rows + here
                     start = _rows_at(first, r, layout)
-                    for c0 in range(0, width, TILE.TC):
+                    for c0 in range(0, width, TC):
                         inside = (
                             (here < rows) & (c0 + cols < width) & (r * width + c0 + cols < elems)
                         )
                         tile = tl.load(slot + (here * width + c0 + cols), mask=inside)
                         tl.store(out + (start + c0 + cols), tile, mask=inside)
-                free_slot(slots.block, number, program, me, pe, n_pes, TILE.PROGRAMS, ctx)
+                free_slot(slots.block, number, program, me, pe, n_pes, PROGRAMS, ctx)
     meet()
     for member in range(n_pes):
         chunks = (tl.load(table + 3 * n_pes + member) + rows * width - 1) // (rows * width)
-        count_slots(slots.block, TAKEN, program, member, n_pes, chunks, TILE.PROGRAMS)
+        count_slots(slots.block, TAKEN, program, member, n_pes, chunks, PROGRAMS)
 
 
 @triton.jit
@@ -152,12 +160,14 @@ def exchange_rows(
     same of ``out``. ``rows`` are a chunk, which is at most a slot; ``most_out`` and ``most_in`` chunks
     are in the largest part.
     """
-    row = team_row(TILE.TEAM, ALLTOALL, ctx)
-    me, n_pes = place_in(TILE.TEAM, row, ctx)
+    TEAM: tl.constexpr = TILE.TEAM
+    PROGRAMS: tl.constexpr = TILE.PROGRAMS
+    row = team_row(TEAM, ALLTOALL, ctx)
+    me, n_pes = place_in(TEAM, row, ctx)
     members = Members(row, me, n_pes)
     program = tl.program_id(0)
-    if program < TILE.PROGRAMS:
+    if program < PROGRAMS:
         _send(x, table, slots, most_out, x_layout, width, rows, program, members, ctx, TILE)
     else:
-        program -= TILE.PROGRAMS
+        program -= PROGRAMS
         _receive(out, table, slots, most_in, out_layout, width, rows, program, members, ctx, TILE)

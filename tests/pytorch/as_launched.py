@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiles kernels for sm_90 as a launch on a GPU specialises them, without a GPU.
+
+Numbers that are 1, and multiples of 16, are other code; in a group too, whatever ``do_not_specialize``
+says. As a program it compiles the kernels of products and norms so: ``TRITON_INTERPRET=0 python
+as_launched.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, compile, make_backend
+from triton.runtime.jit import MockTensor, create_function_from_signature
+
+from pyshmem.fused.all_reduce_norm import one_shot_ll_kernels, pull_kernels, two_shot_kernels
+from pyshmem.fused.matmul import kernels
+from pyshmem.triton.primitives import job_constants
+
+TARGET = GPUTarget("cuda", 90, 32)
+HALF, FLOAT, LONG, INT = map(MockTensor, (torch.bfloat16, torch.float32, torch.int64, torch.int32))
+
+
+def compiled(kernel: Any, *given: Any, num_warps: int = 8, **constants: Any) -> Any:
+    """What a launch with these arguments would run."""
+    backend = make_backend(TARGET)
+    binder = create_function_from_signature(kernel.signature, kernel.params, backend)
+    options = {"num_warps": num_warps, "debug": False}
+    bound, specialization, _ = binder(*given, **constants, **options)
+    options, signature, values, attributes = kernel._pack_args(
+        backend, options, bound, specialization, {}
+    )
+    source = ASTSource(kernel, signature, values, attributes)
+    return compile(source, target=TARGET, options=options.__dict__)
+
+
+def products(one: int) -> None:
+    """With numbers of ``one`` where a call may have it."""
+    tile = kernels.Tile(64, 64, 64, 8, False, True, "ieee", None)
+    end, numbers = kernels.End(True, one, 0, True, "silu", True), (16, 0, 64, 64, 0, 2, INT, LONG)
+    shards, scales = kernels.Shards(HALF, HALF, one), kernels.ShardScales(FLOAT, one, FLOAT)
+    compiled(
+        kernels.gather_matmul_kernel, HALF, shards, HALF, scales, HALF, kernels.ShardWords(LONG, one),
+        *numbers, TILE=tile, END=end,
+    )  # fmt: skip
+    compiled(
+        kernels.matmul_scatter_kernel, HALF, kernels.Owned(HALF, HALF, one), kernels.Operands(HALF,
+        HALF), kernels.Scales(FLOAT, FLOAT), HALF, kernels.TileWords(LONG, LONG), *numbers, TILE=tile,
+        END=end,
+    )  # fmt: skip
+    compiled(
+        kernels.finish_kernel, HALF, HALF, HALF, HALF, FLOAT, FLOAT, HALF, one, one, one,
+        SUM=kernels.Sum(2, 1, True, 1024), END=end,
+    )  # fmt: skip
+
+
+def norms(tokens: int) -> None:
+    """Of so many rows."""
+    given = *[HALF] * 6, FLOAT, tokens, 1e-6
+    row = two_shot_kernels.Row(64, 64, "rms", True, False, 0)
+    compiled(two_shot_kernels.local, *given, ROW=row)
+    compiled(two_shot_kernels.one_shot, *given, LONG, LONG, TEAM=0, ROW=row)
+    compiled(two_shot_kernels.two_shot, *given, HALF, HALF, LONG, LONG, LONG, TEAM=0, ROW=row)
+    ring = pull_kernels.Ring(0, 2, 256, 2, 2)
+    compiled(pull_kernels.pull, *given, HALF, LONG, LONG, 1, LONG, RING=ring, ROW=row)
+    units = one_shot_ll_kernels.UnitsRow(192, 32, 32, "layer", True, True, -1)
+    compiled(
+        one_shot_ll_kernels.one_shot, *given, LONG, LONG, 1, LONG, TEAM=0, MEMBERS=2, ROW=units
+    )
+
+
+if __name__ == "__main__":
+    job_constants._bind(1 << 40)  # as init would
+    for number in (1, 16, 24):
+        products(number)
+        norms(number)
+    print("ok")
