@@ -190,6 +190,20 @@ def of_halves(h, out, signs):
     signs[i] = (a < b) + 2 * (a == b) + 4 * (a >= b)
 
 
+@cuda.jit
+def of_a_record(record, out):
+    out[0], out[1] = record.number, record.total
+    record.number = 8
+
+
+def check_records() -> None:
+    records, out = np.zeros(2, [("number", np.int32), ("total", np.float64)]), np.zeros(2)
+    records[1] = 7, 2.5
+    of_a_record[1, 1](records[1], out)
+    assert out.tolist() == [7, 2.5]
+    assert records.tolist() == [(0, 0.0), (8, 2.5)]
+
+
 def check_arithmetic() -> None:
     i, out = np.arange(8), np.zeros(8)
     vectors[2, 4](out)
@@ -219,6 +233,7 @@ def main() -> None:
     check_language()
     check_atomics()
     check_arithmetic()
+    check_records()
     talks[1, 4](1.5)
     try:
         communicates[1, 1](np.zeros(1))

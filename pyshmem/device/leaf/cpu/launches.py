@@ -59,14 +59,25 @@ def _entry(context: Any, builder: Any, callee: Any, kinds: Any, packed: Any) -> 
     exception = inner.bitcast(entry.args[1], callee.args[1].type)
     values = []
     for at, kind in enumerate(kinds):
-        field = inner.load(inner.gep(place, [I32(0), I32(at)]))
-        values.append(context.data_model_manager[kind].from_data(inner, field))
+        field = inner.gep(place, [I32(0), I32(at)])
+        if isinstance(kind, types.Record):
+            values.append(inner.load(field))
+        else:
+            model = context.data_model_manager[kind]
+            values.append(model.load_from_data_pointer(inner, field))
     packer = context.get_arg_packer(kinds)
     result = cgutils.alloca_once(inner, callee.args[0].type.pointee)
     code = inner.call(callee, [result, exception, *packer.as_arguments(inner, values)])
     is_none = inner.icmp_signed("==", code, callconv.RETCODE_NONE)  # a function without a result
     inner.ret(inner.select(is_none, callconv.RETCODE_OK, code))
     return entry
+
+
+def _packed_form(context: Any, kind: Any) -> Any:
+    """Of an argument. A record stays where the host has it, which sees what is written to it."""
+    if isinstance(kind, types.Record):
+        return context.get_value_type(kind)
+    return context.data_model_manager[kind].get_data_type()
 
 
 def _launcher_of(dispatcher: Any, name: str) -> Any:
@@ -81,14 +92,13 @@ def _launcher_of(dispatcher: Any, name: str) -> Any:
             overload = dispatcher.overloads[kinds]
             context.active_code_library.add_linking_library(overload.library)
             callee = context.declare_function(builder.module, overload.fndesc)
-            packed = ir.LiteralStructType(
-                [context.data_model_manager[kind].get_data_type() for kind in kinds]
-            )
+            packed = ir.LiteralStructType([_packed_form(context, kind) for kind in kinds])
             memory = cgutils.alloca_once(builder, packed)
             for at, kind in enumerate(kinds):
                 value = builder.extract_value(args[1], at)
-                data = context.data_model_manager[kind].as_data(builder, value)
-                builder.store(data, builder.gep(memory, [I32(0), I32(at)]))
+                if not isinstance(kind, types.Record):
+                    value = context.data_model_manager[kind].as_data(builder, value)
+                builder.store(value, builder.gep(memory, [I32(0), I32(at)]))
             entry = _entry(context, builder, callee, kinds, packed)
             start = runtime_function(
                 builder.module, "pysh_cpu_run", I32, [I64, entry.type, POINTER]
