@@ -24,7 +24,7 @@ TOLD = """
 """
 #: Path, part of the message, and why it is no fault. One that fits nothing any more is an error, too.
 KNOWN = (
-    ("native/src/accel/cuda/beside.c", "NULL", "a stream beside it was given out, so its pair is there"),
+    ("native/src/accel/cuda/side_stream.c", "NULL", "a side stream was given out, so its pair is there"),
     ("native/src/base/settings.c", "NULL", "its text was found by the same name a line before"),
     (
         "native/src/collectives/collect.c", "uninitialized",

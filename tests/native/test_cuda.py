@@ -227,11 +227,11 @@ def test_an_engine_that_cannot_start_says_why(
 
 
 def test_the_kernels_for_words_are_ptx_that_assembles(tmp_path: Path) -> None:
-    """Both texts of ``accel/cuda/words.c``, for the oldest and the newest GPU that may get them."""
+    """Both texts of ``accel/cuda/word_kernels.c``, for the oldest and newest GPU that may get them."""
     pytest.importorskip("cuda.bindings.nvjitlink", reason="needs the CUDA toolchain")
     from cuda.bindings import nvjitlink
 
-    source = (HERE.parents[1] / "native/src/accel/cuda/words.c").read_text(encoding="utf-8")
+    source = (HERE.parents[1] / "native/src/accel/cuda/word_kernels.c").read_text(encoding="utf-8")
     texts = source[source.index("#define KERNELS") : source.index("typedef struct kernels")]
     main = (
         "int main(int n, char **v) { (void)v; return puts(n > 1 ? early_text : plain_text) < 0; }"

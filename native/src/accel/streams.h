@@ -46,8 +46,8 @@ typedef struct pysh_streams {
     /* A stream for work beside what comes next on this one, behind what is there; and the end of that, as soon as it
      * can be asked for. It may be the stream itself. Between the two nobody else forks the stream. NULL: there are
      * none. */
-    int (*fork)(void *stream, void **beside_p);
-    int (*join)(void *stream, void *beside);
+    int (*fork)(void *stream, void **side_p);
+    int (*join)(void *stream, void *side);
     int (*copy_blocks)(const pysh_blocks_t *blocks, void *stream);
     /* 1, 2, 4 or 8 bytes, stored whole, after all that was before on the stream is visible. */
     int (*store)(void *address, uint64_t value, size_t nbytes, void *stream);

@@ -29,21 +29,21 @@ static int stream_copy(void *dest, const void *source, size_t nbytes, void *stre
 }
 
 /* The copy within the own memory, on a stream beside, at the time of those to the others. */
-static int begin_own(void *dest, const void *source, size_t nbytes, void *stream, void **beside_p) {
+static int begin_own(void *dest, const void *source, size_t nbytes, void *stream, void **side_p) {
     int status;
 
-    *beside_p = NULL;
+    *side_p = NULL;
     if (!nbytes || dest == source)
         return ISHMEMX_OK;
     if (!pysh.accel->streams->fork)
         return stream_copy(dest, source, nbytes, stream);
-    status = pysh.accel->streams->fork(stream, beside_p);
-    return status ? status : stream_copy(dest, source, nbytes, *beside_p);
+    status = pysh.accel->streams->fork(stream, side_p);
+    return status ? status : stream_copy(dest, source, nbytes, *side_p);
 }
 
 /* Also behind a failure: a stream that is captured must not end with one beside. */
-static int end_own(int status, void *stream, void *beside) {
-    int joined = beside ? pysh.accel->streams->join(stream, beside) : ISHMEMX_OK;
+static int end_own(int status, void *stream, void *side) {
+    int joined = side ? pysh.accel->streams->join(stream, side) : ISHMEMX_OK;
 
     return status ? status : joined;
 }
@@ -62,15 +62,15 @@ static slice_t slice_of(size_t nbytes, int others, int k) {
 }
 
 static int from_root(ishmemx_team_t team, char *dest, const char *source, size_t nbytes, void *stream) {
-    void *beside;
-    int n = team->n_pes, status = begin_own(dest, source, nbytes, stream, &beside);
+    void *side;
+    int n = team->n_pes, status = begin_own(dest, source, nbytes, stream, &side);
 
     for (int k = 1; !status && k < n; k++) {
         slice_t slice = slice_of(nbytes, n - 1, k);
         status = stream_copy(at_member(team, (team->my_pe + k) % n, dest) + slice.at, source + slice.at, slice.nbytes,
                              stream);
     }
-    return end_own(status, stream, beside);
+    return end_own(status, stream, side);
 }
 
 static int pass_on(ishmemx_team_t team, char *dest, size_t nbytes, int root, void *stream) {
@@ -104,14 +104,14 @@ int pysh_engine_blocks(ishmemx_team_t team, void *dest, const void *source, size
     size_t step = own_blocks ? nbytes : 0;
     char *place = (char *)dest + (size_t)me * nbytes; /* of the own block at every member */
     const char *begin = source;
-    void *beside = NULL;
+    void *side = NULL;
 
     if (!status)
-        status = begin_own(place, begin + (size_t)me * step, nbytes, stream, &beside);
+        status = begin_own(place, begin + (size_t)me * step, nbytes, stream, &side);
     for (int k = 1; !status && k < n; k++) { /* nobody is everybody's first */
         int member = (me + k) % n;
         status = stream_copy(at_member(team, member, place), begin + (size_t)member * step, nbytes, stream);
     }
-    status = end_own(status, stream, beside);
+    status = end_own(status, stream, side);
     return status ? status : ishmemx_sync_on_stream(team, stream);
 }

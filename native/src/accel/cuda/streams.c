@@ -9,11 +9,11 @@
 
 #include "accel/accel.h"
 #include "accel/cuda/amo.h"
-#include "accel/cuda/beside.h"
 #include "accel/cuda/driver.h"
 #include "accel/cuda/gpu.h"
 #include "accel/cuda/loaded.h"
-#include "accel/cuda/words.h"
+#include "accel/cuda/side_stream.h"
+#include "accel/cuda/word_kernels.h"
 #include "base/status.h"
 
 #define FIRST_REAL_STREAM 3 /* below: NULL, the legacy and the per-thread default stream, which need no look */
@@ -56,7 +56,7 @@ int pysh_cuda_streams_open(void) {
 }
 
 void pysh_cuda_streams_close(void) {
-    pysh_cuda_beside_close();
+    pysh_cuda_side_close();
     pysh_cuda_words_close();
     if (filling)
         pysh_cuda.StreamDestroy(filling);
@@ -92,7 +92,7 @@ static int destroy(void *stream) {
     pysh_cuda_visit_t visit = pysh_cuda_enter();
     CUresult result;
 
-    pysh_cuda_beside_forget(stream);
+    pysh_cuda_side_forget(stream);
     result = pysh_cuda.StreamDestroy(stream);
     pysh_cuda_leave(visit);
     return result ? pysh_cuda_fail(result, "destroying stream %p", stream) : ISHMEMX_OK;

@@ -2,7 +2,7 @@
  * A stream of ours beside each stream that asks for one: work that goes at the same time as what comes next there. Each
  * has one of its own, since two that shared one would wait for each other, on several PEs in a circle, and a capture of
  * one would take in the work of the other. */
-#include "accel/cuda/beside.h"
+#include "accel/cuda/side_stream.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 enum { MOST = 64, FIRST_REAL_STREAM = 3 };
 
 typedef struct pair {
-    CUstream stream, beside; /* a handle that the driver gives out again finds the one of before, which is idle */
+    CUstream stream, side; /* a handle that the driver gives out again finds the one of before, which is idle */
     CUevent forked, joined;
 } pair_t;
 
@@ -23,7 +23,7 @@ static pair_t pairs[MOST];
 static int n_pairs;
 
 static CUresult make(pair_t *pair, CUstream stream) {
-    CUresult result = pysh_cuda.StreamCreate(&pair->beside, CU_STREAM_NON_BLOCKING);
+    CUresult result = pysh_cuda.StreamCreate(&pair->side, CU_STREAM_NON_BLOCKING);
 
     if (!result)
         result = pysh_cuda.EventCreate(&pair->forked, CU_EVENT_DISABLE_TIMING);
@@ -38,8 +38,8 @@ static void unmake(pair_t *pair) {
         pysh_cuda.EventDestroy(pair->forked);
     if (pair->joined)
         pysh_cuda.EventDestroy(pair->joined);
-    if (pair->beside)
-        pysh_cuda.StreamDestroy(pair->beside);
+    if (pair->side)
+        pysh_cuda.StreamDestroy(pair->side);
     *pair = (pair_t){0};
 }
 
@@ -63,38 +63,38 @@ static CUresult behind(CUevent event, CUstream first, CUstream second) {
     return result ? result : pysh_cuda.StreamWaitEvent(second, event, 0);
 }
 
-int pysh_cuda_fork(void *stream, void **beside_p) {
+int pysh_cuda_fork(void *stream, void **side_p) {
     pysh_cuda_visit_t visit;
     CUresult result = 0;
     pair_t *pair;
 
-    *beside_p = stream;
+    *side_p = stream;
     if ((uintptr_t)stream < FIRST_REAL_STREAM) /* one handle stands for a stream of each thread */
         return ISHMEMX_OK;
     visit = pysh_cuda_enter();
     pthread_mutex_lock(&mutex);
-    if ((pair = pair_of(stream)) && !(result = behind(pair->forked, stream, pair->beside)))
-        *beside_p = pair->beside;
+    if ((pair = pair_of(stream)) && !(result = behind(pair->forked, stream, pair->side)))
+        *side_p = pair->side;
     pthread_mutex_unlock(&mutex);
     pysh_cuda_leave(visit);
     return result ? pysh_cuda_fail(result, "a stream beside stream %p", stream) : ISHMEMX_OK;
 }
 
-int pysh_cuda_rejoin(void *stream, void *beside) {
+int pysh_cuda_rejoin(void *stream, void *side) {
     pysh_cuda_visit_t visit;
     CUresult result;
 
-    if (beside == stream)
+    if (side == stream)
         return ISHMEMX_OK;
     visit = pysh_cuda_enter();
     pthread_mutex_lock(&mutex);
-    result = behind(pair_of(stream)->joined, beside, stream);
+    result = behind(pair_of(stream)->joined, side, stream);
     pthread_mutex_unlock(&mutex);
     pysh_cuda_leave(visit);
     return result ? pysh_cuda_fail(result, "joining a stream beside stream %p", stream) : ISHMEMX_OK;
 }
 
-void pysh_cuda_beside_forget(void *stream) {
+void pysh_cuda_side_forget(void *stream) {
     pthread_mutex_lock(&mutex);
     for (int i = 0; i < n_pairs; i++)
         if (pairs[i].stream == stream) {
@@ -105,7 +105,7 @@ void pysh_cuda_beside_forget(void *stream) {
     pthread_mutex_unlock(&mutex);
 }
 
-void pysh_cuda_beside_close(void) {
+void pysh_cuda_side_close(void) {
     while (n_pairs)
         unmake(&pairs[--n_pairs]);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "accel/cuda/words.h"
+#include "accel/cuda/word_kernels.h"
 
 #include <stdbool.h>
 #include <stdint.h>
