@@ -61,6 +61,21 @@ def test_a_monitored_barrier_says_who_is_missing_as_the_page_has_it(run_pes: Cal
     assert "only implemented for GLOO" in page
 
 
+@pytest.mark.parametrize("kind", ["FileStore", "HashStore"])
+def test_a_monitored_barrier_says_so_by_each_kind_of_store(kind: str, tmp_path: Path) -> None:
+    import torch.distributed as dist
+
+    from pyshmem.interop.torch.monitored_barrier import monitored_barrier
+
+    store = dist.FileStore(str(tmp_path / "store"), 3) if kind == "FileStore" else dist.HashStore()
+    with pytest.raises(RuntimeError, match="Rank 1 failed to pass monitoredBarrier in 100 ms"):
+        monitored_barrier(store, 1, 0, 3, 0.1, False)
+    with pytest.raises(RuntimeError, match="Ranks 1, 2 failed to pass monitoredBarrier in 100 ms"):
+        monitored_barrier(store, 2, 0, 3, 0.1, True)
+    with pytest.raises(RuntimeError, match=r"Rank 1 successfully reached .*Ranks 1"):
+        monitored_barrier(store, 2, 1, 3, 0.1, False)
+
+
 #: The job outlives the groups; they fail on all ranks with the texts given.
 IN_A_JOB = """
 import contextlib, pytest, torch, torch.distributed as dist
