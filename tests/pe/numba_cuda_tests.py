@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """numba-cuda's own tests of kernels without a GPU.
 
-    python tests/numba_cuda_tests.py [--device cpu] [MODULE ...]
+    python tests/pe/numba_cuda_tests.py [--device cpu] [MODULE ...]
 
 Each module of ``numba.cuda.tests.cudapy`` runs in a process of its own, where ``pyshmem.device`` is
 imported first; a line for each test that failed, with the last of its error, and a line of sums. Tests
