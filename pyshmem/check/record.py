@@ -142,7 +142,7 @@ def _call_recorded(
         raise UnsupportedError(f"PYSHMEM_CHECK=order does not follow streams yet: {name}(stream=)")
     try:
         before, after = describe(given)
-    except (memory.Unknown, TypeError, ValueError, AttributeError):
+    except (memory.Unknown, LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
         return function(*args, **named)
     recorder = log()
     if before:

@@ -12,8 +12,8 @@ with pyshmem.init(device="none") as job:
 
     for turn in range(1, 3):
         if me == 0:
-            pyshmem.put_signal(data, np.full(8, turn), flag, turn, pyshmem.SIGNAL_SET, 1)  # <2>
+            pyshmem.put_signal(data, np.full(8, turn), flag, turn, pyshmem.SIGNAL_SET, 1)  # <1> <2>
         else:
             pyshmem.signal_wait_until(flag, pyshmem.CMP_GE, turn)
-            print(data[0])  # <1>
+            print(data[0])
     pyshmem.barrier_all()

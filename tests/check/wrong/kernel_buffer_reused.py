@@ -11,9 +11,9 @@ import pyshmem.device as shmem
 @cuda.jit
 def send(data, flag, right):
     for turn in range(1, 3):
-        shmem.put_signal(data[:4], data[4:], flag, turn, shmem.SIGNAL_SET, right)  # <2>
+        shmem.put_signal(data[:4], data[4:], flag, turn, shmem.SIGNAL_SET, right)  # <1> <2>
         shmem.signal_wait_until(flag, shmem.CMP_GE, turn)
-        data[7] += data[0]  # <1>
+        data[7] += data[0]
 
 
 with pyshmem.init(device="sim") as job:
