@@ -51,3 +51,9 @@ def look_up(in_kernels: Callable[[Any, str], Any], in_package: Callable[[str], A
     """Who is asked for names that the ``cuda`` of kernels has not, or ``numba.cuda`` itself."""
     Hook(kernelapi.FakeCUDAModule, "__getattr__").replace(in_kernels)
     Hook(cuda, "__getattr__").replace(in_package)
+
+
+def around_atomics(wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Put a wrapper around each of ``cuda.atomic``'s operations."""
+    for name in [name for name in vars(kernelapi.FakeCUDAAtomic) if not name.startswith("_")]:
+        Hook(kernelapi.FakeCUDAAtomic, name).wrap(wrapper)

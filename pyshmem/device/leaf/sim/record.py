@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._foreign import numba_simulator
 from ....check import effects, memory
 from ....check.log import now
 from ....check.record import log
@@ -96,20 +97,14 @@ def _element(array: np.ndarray, index: Any, code: str, value: Any = None) -> Non
         _write(thread, "store", [("w", *found, int(value) if integer else None)])
 
 
+#: The module of teams' rows, which stands above the leaves: ``pyshmem.device`` names it.
+teams: Any = None
 _atomics = 0
 
 
 def in_atomic() -> bool:
     """Is an element touched by one of Numba's atomic operations?"""
     return _atomics > 0
-
-
-def _around_atomics() -> None:
-    from numba.cuda.simulator import kernelapi
-
-    for name, plain in list(vars(kernelapi.FakeCUDAAtomic).items()):
-        if not name.startswith("_"):
-            setattr(kernelapi.FakeCUDAAtomic, name, _atomic(plain))
 
 
 def _atomic(plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,7 +135,7 @@ def install() -> None:
 
     KernelArray.__getitem__ = getitem  # type: ignore[method-assign]
     KernelArray.__setitem__ = setitem  # type: ignore[method-assign]
-    _around_atomics()
+    numba_simulator.around_atomics(_atomic)
 
 
 # ---- routines ------------------------------------------------------------------------------------
@@ -211,9 +206,7 @@ def _given(
     if "nreduce" in given:
         given["nelems"] = given["nreduce"]
     if given["ctx"] is not None:
-        from ...team.rows import on_context
-
-        given["pe"] = on_context(given["ctx"], given["pe"])
+        given["pe"] = teams.on_context(given["ctx"], given["pe"])
         given["ctx"] = None
     for name in ("pe", "nelems"):
         if given.get(name) is not None:
@@ -239,13 +232,11 @@ _COLLECTIVES = frozenset(effects.MOVED)
 
 def _team_key(given: dict[str, Any]) -> tuple[Any, int, int]:
     """The team's members, this PE's number in it, and how many there are."""
-    from ...faults import OP
-    from ...team.rows import member_pe, row_my_pe, row_n_pes, team_row
-
     team = int(given.get("team", 0))
-    row = team_row(team, OP["team_translate_pe"])
-    n = row_n_pes(row)
-    return (team, *(int(member_pe(row, k)) for k in range(n))), int(row_my_pe(row)), int(n)
+    row = teams.team_row(team, teams.OP["team_translate_pe"])
+    n = teams.row_n_pes(row)
+    members = (int(teams.member_pe(row, k)) for k in range(n))
+    return (team, *members), int(teams.row_my_pe(row)), int(n)
 
 
 def _meet(given: dict[str, Any], how: str, root: int) -> tuple[Any, Any, int, int]:
