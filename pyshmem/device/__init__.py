@@ -7,26 +7,18 @@ among the threads of a warp or a block, all of which make the same call. The sam
 Numba's simulator when there is no GPU.
 """
 
-from .._core.library import checks_order as _checks_order
 from . import api as api
 from .api.rma import ptr
 from .api.signals import SIGNAL_ADD, SIGNAL_SET
 from .api.stages import stage_begin, stage_end
 from .api.wait_sets import NO_INDEX
+from .jit import checked_kernels as checked_kernels
 from .jit import modules as modules
 from .jit.arguments import as_argument
 from .jit.modules import prepare
-from .leaf.backend import CPU as _CPU
-from .leaf.backend import SIM as _SIM
 from .routine import ROUTINES as _ROUTINES
 from .team.rows import TEAM_NODE, TEAM_SHARED, TEAM_WORLD
 from .wait_loop import CMP_EQ, CMP_GE, CMP_GT, CMP_LE, CMP_LT, CMP_NE
-
-if _checks_order() and _SIM and not _CPU:
-    from .leaf.sim import record as _record
-    from .team import rows as _rows
-
-    _record.teams = _rows
 
 __all__ = [
     "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "NO_INDEX", "SIGNAL_ADD",
