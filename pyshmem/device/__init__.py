@@ -12,7 +12,6 @@ from .api.rma import ptr
 from .api.signals import SIGNAL_ADD, SIGNAL_SET
 from .api.stages import stage_begin, stage_end
 from .api.wait_sets import NO_INDEX
-from .jit import checked_kernels as checked_kernels
 from .jit import modules as modules
 from .jit.arguments import as_argument
 from .jit.modules import prepare
