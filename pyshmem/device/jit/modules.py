@@ -15,6 +15,7 @@ from ...host.kernels import stream_kernels
 from ...host.observe import stages
 from ..leaf.backend import CPU, SIM
 from ..state import HOST_BYTES
+from . import checked_kernels as checked_kernels
 
 if SIM:
     from .simulator import integration

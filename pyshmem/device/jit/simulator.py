@@ -14,7 +14,7 @@ from ..leaf.sim import launches, queued, threads
 
 if CPU:
     from ..leaf.cpu import launches as compiled
-    from ..leaf.cpu.state import STATE
+    from ..leaf.cpu.memory import STATE
 
 
 class Integration:

@@ -106,7 +106,7 @@ def checked_routine(function: Callable) -> Callable:
     shown = inspect.signature(function)
 
     @overload(function, strict=False)
-    def chosen(*given, **named):
+    def with_whole_numbers(*given, **named):
         for name, kind in shown.bind(*given, **named).arguments.items():
             if name in WHOLE_NUMBERS and not _is_whole(kind):
                 raise errors.TypingError(not_whole(function.__name__, name, str(kind)))

@@ -6,6 +6,7 @@ A name is a marker, whose meaning is an overload. What is in no table here raise
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import errors
+from numba.core import cgutils, errors
 from numba.core.typing import signature
 from numba.extending import (
     intrinsic,
@@ -27,7 +28,18 @@ from numba.extending import (
 from numba.np import arrayobj, numpy_support
 
 from ...._core.library import ffi
-from .target import I8, I32, I64, LANGUAGE, VOID, call, register_jitable, thread_word, with_arity
+from .target import (
+    I8,
+    I32,
+    I64,
+    LANGUAGE,
+    LOWER,
+    VOID,
+    call,
+    register_jitable,
+    thread_word,
+    with_arity,
+)
 
 _AT = {
     name: ffi.offsetof("ishmemx_cpu_thread_t", name)
@@ -537,3 +549,72 @@ def _cbrt(a: Any) -> Any:
 
 function_of_cuda("fma", _fma)
 function_of_cuda("cbrt", _cbrt)
+
+
+# ---- what kernels print: words, of which the host makes text when the launch has ended -------------
+
+_END, _INT, _UINT, _BOOL, _FLOAT32, _FLOAT64, _TEXT = range(7)
+
+
+def _printed_text(context: Any, builder: Any, text: str) -> Any:
+    place = context.insert_const_string(builder.module, text)
+    return builder.ptrtoint(place, I64)
+
+
+def _printed_word(context: Any, builder: Any, kind: Any, value: Any) -> tuple[int, Any]:
+    if isinstance(kind, types.StringLiteral):
+        return _TEXT, _printed_text(context, builder, kind.literal_value)
+    plain = types.unliteral(kind)
+    if plain == types.boolean:
+        return _BOOL, builder.zext(context.cast(builder, value, kind, plain), I64)
+    if isinstance(plain, types.Integer):
+        wide = types.int64 if plain.signed else types.uint64
+        return (_INT if plain.signed else _UINT), context.cast(builder, value, kind, wide)
+    if isinstance(plain, types.Float):
+        number = context.cast(builder, value, kind, types.float64)
+        form = _FLOAT32 if plain == types.float32 else _FLOAT64
+        return form, builder.bitcast(number, I64)
+    raise errors.LoweringError(f"kernels compiled for the CPU print numbers and texts, not {plain}")
+
+
+def _lower_print(context: Any, sig: Any, builder: Any, args: Any) -> Any:
+    """A call of ``print``: an array of words."""
+    words = [
+        _printed_word(context, builder, kind, value)
+        for kind, value in zip(sig.args, args, strict=True)
+    ]
+    words.append((_END, I64(0)))
+    array = cgutils.alloca_once(builder, I64, size=2 * len(words))
+    for at, (kind, bits) in enumerate(words):
+        builder.store(I64(kind), builder.gep(array, [I64(2 * at)]))
+        builder.store(bits, builder.gep(array, [I64(2 * at + 1)]))
+    pointer = builder.bitcast(array, cgutils.voidptr_t)
+    call(builder, "pysh_cpu_print", VOID, pointer, I64(len(words)))
+    return context.get_dummy_value()
+
+
+LOWER["print"] = _lower_print
+
+
+def _printed_item(kind: int, bits: int) -> Any:
+    if kind == _TEXT:
+        return ffi.string(ffi.cast("char *", bits)).decode()
+    if kind == _BOOL:
+        return bool(bits)
+    if kind == _UINT:
+        return bits % (1 << 64)
+    if kind == _INT:
+        return bits
+    number = struct.unpack("<d", struct.pack("<q", bits))[0]
+    return np.float32(number) if kind == _FLOAT32 else number
+
+
+def show_printed(words: Any, count: int) -> None:
+    """Print what a launch has printed."""
+    items: list[Any] = []
+    for k in range(count):
+        if words[k].kind == _END:
+            print(*items)
+            items = []
+        else:
+            items.append(_printed_item(words[k].kind, words[k].bits))

@@ -30,9 +30,9 @@ from . import atomics as atomics  # fills the names of cuda
 from . import half_math as half_math
 from . import language as language
 from . import libdevice as libdevice
-from . import printing, store
+from . import store
 from . import vectors as vectors
-from .state import STATE, STATE_NAME
+from .memory import STATE, STATE_NAME
 from .target import (
     I32,
     I64,
@@ -232,7 +232,7 @@ def run(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) 
         error.add_note(f"in kernel {kernel.fn.__qualname__}, {_where(launch)}")
         raise
     finally:
-        printing.show(launch.printed, launch.n_printed)
+        language.show_printed(launch.printed, launch.n_printed)
         lib.ishmemx_cpu_forget(launch)
     _raise(kernel.fn.__qualname__, launch)
 

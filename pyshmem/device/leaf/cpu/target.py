@@ -30,7 +30,7 @@ from ....host.kernels.host_only import Language
 from . import halves
 
 NAME = "pyshmem_cpu"
-#: How calls that Numba lowers by itself are lowered here; ``printing`` fills it.
+#: How calls that Numba lowers by itself are lowered here; ``language`` fills it.
 LOWER: dict[str, Any] = {}
 #: What ``numba.cuda`` has in kernels, by name; ``language`` fills it.
 LANGUAGE: dict[str, Any] = {}

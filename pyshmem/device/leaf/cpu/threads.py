@@ -32,8 +32,7 @@ from .language import (
     warp_word,
     went_on,
 )
-from .memory import load_bits, release64, store_bits
-from .state import STATE_NAME
+from .memory import STATE_NAME, load_bits, release64, store_bits
 
 __all__ = [
     "AMO_SET", "UINT64", "add64", "await_earlier_kernels", "block_index", "block_share",
