@@ -102,7 +102,9 @@ def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*given: Any, **options: Any) -> Any:
         if "road" in options or "algorithm" in options:
             options = translate(options)
-        if _is_native(map(type, given)) and _is_native(map(type, options.values())):
+        # Compilers trace the long way, and not sets of types.
+        traced = torch.compiler.is_compiling()
+        if not traced and _is_native(map(type, given)) and _is_native(map(type, options.values())):
             return function(*given, **options)
         tensors = *given, *(value for name, value in options.items() if name not in _COUNTS)
         if not any(map(_foreign, tensors)):
