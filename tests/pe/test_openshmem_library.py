@@ -13,7 +13,7 @@ import pytest
 
 RunCommand = Callable[..., object]
 
-HEADER = Path(__file__).parents[2] / "native" / "src" / "conduit" / "openshmem" / "library.h"
+HEADER = Path(__file__).parents[2] / "native" / "src" / "transport" / "openshmem" / "library.h"
 NAMES = ["liboshmem.so.40", "liboshmem.so", "libsma.so.1", "libsma.so"]
 DESCRIBE = """
 import ctypes, sys

@@ -268,7 +268,7 @@ assert (ours == 2).all()
 ASTRAY = """
 @cuda.jit
 def astray(array):
-    shmem.p(array, 0, 1.0, 99)
+    shmem.p(array, 1.0, 99)
 
 sum_doubled()
 astray[1, 1, s](total)

@@ -17,7 +17,7 @@ SOURCES = Path(__file__).parents[2] / "native" / "src"
 MEETS = re.compile(
     r"\b(pysh_team_sync|pysh_team_gather|pysh_share|pysh_cells_share|pysh_cells_spread|pysh_stage_share"
     r"|pysh_stage_sync|pysh_meet_node|pysh_heap_barrier"
-    r"|pysh_release_agree|conduit->(exchange|barrier|barrier_vote))\("
+    r"|pysh_release_agree|agree->(exchange|barrier))\("
 )
 STEP, LAST, OWN = "notes it as a step", "its only or last meeting", "keeps its place by itself"
 
@@ -34,7 +34,7 @@ KNOWN = {
     "collectives/reduce.c": {"reduce_staged": LAST},
     "collectives/scan.c": {"scan_piece": LAST},
     "collectives/collect.c": {"fetch_contributions": STEP},
-    "collectives/chain.c": {"run": OWN},  # chain_step
+    "collectives/chain.c": {"chain_run": OWN},  # chain_step
     "collectives/rails.c": {"pysh_rails_collect": STEP, "pysh_rails_broadcast": STEP},
     "collectives/collective.c": {"agree": STEP, "pysh_coll_start": STEP, "pysh_coll_end": LAST},
     "collectives/malloc.c": {"agree": LAST, "attempt": STEP},  # by those that call agree()

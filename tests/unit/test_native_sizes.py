@@ -48,7 +48,7 @@ COUNTED = {
     "collectives/rails.c": {"share_at": None},  # less than the bytes that it was given
     "collectives/reduce.c": dict.fromkeys((
             "combine_members", "own_block", "source_nbytes", "reduce_staged", "reduce_slice",
-            "reduce_block", "arguments_check", "reduce", "blocking", "begin",
+            "reduce_block", "arguments_check", "reduce", "blocking", "reduce_begin",
         ), "arguments_check"),
     "collectives/request.c": {"announce": None},  # slots of a table
     "collectives/scan.c": dict.fromkeys(

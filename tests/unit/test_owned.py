@@ -33,6 +33,7 @@ LOOKS = {
 PLAIN = {
     ("_core/arrays/checks.py", 1),  # ishmemx_heap_range
     ("_core/library.py", 1),  # owned() itself
+    ("check/memory.py", 2),  # ishmemx_heap_range, ishmemx_ptr
     ("host/teams/contexts.py", 1),  # the default context
     ("host/memory/heap.py", 1),  # ishmemx_heap_range
     ("host/query.py", 1),  # ishmemx_ptr
