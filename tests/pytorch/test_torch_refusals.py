@@ -74,6 +74,9 @@ def test_a_monitored_barrier_says_so_by_each_kind_of_store(kind: str, tmp_path: 
         monitored_barrier(store, 2, 0, 3, 0.1, True)
     with pytest.raises(RuntimeError, match=r"Rank 1 successfully reached .*Ranks 1"):
         monitored_barrier(store, 2, 1, 3, 0.1, False)
+    # Of no whole millisecond stores wait for ever.
+    with pytest.raises(RuntimeError, match=r"Rank 1 failed to pass monitoredBarrier in 0\.3 ms"):
+        monitored_barrier(store, 3, 0, 3, 0.0003, False)
 
 
 #: The job outlives the groups; they fail on all ranks with the texts given.

@@ -9,6 +9,8 @@ from typing import Any
 
 #: How much longer the others wait for what rank 0 says than rank 0 for them.
 _ANSWER = 5.0
+#: Stores count milliseconds, and of none of them they wait for ever.
+_LEAST = 1e-3
 
 
 def monitored_barrier(
@@ -48,7 +50,7 @@ def _collect(store: Any, about: str, size: int, seconds: float, all_ranks: bool)
     late = False
     for rank in range(1, size):
         left = end - time.monotonic()
-        late = late or left <= 0
+        late = late or left < _LEAST
         if not _has_come(store, f"{about}/{rank}", left):
             missing.append(rank)
             if not all_ranks:
@@ -65,7 +67,7 @@ def _collect(store: Any, about: str, size: int, seconds: float, all_ranks: bool)
 
 
 def _has_come(store: Any, key: str, seconds: float) -> bool:
-    if seconds <= 0:
+    if seconds < _LEAST:
         return bool(store.check([key]))
     try:
         store.wait([key], timedelta(seconds=seconds))
