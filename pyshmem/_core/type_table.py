@@ -37,6 +37,7 @@ FAMILIES = {
     "r": "RMA, signals with data, data collectives",
     "a": "standard AMO: compare_swap, inc, add and their fetching forms; wait and test",
     "x": "extended AMO: fetch, set, swap",
+    "d": "add and fetch_add of the core: the standard AMO's types, and floating point as an extension",
     "b": "bitwise AMO: and, or, xor and their fetching forms",
     "m": "min and max reductions",
     "s": "sum and prod reductions, scans",
@@ -47,14 +48,14 @@ FAMILIES = {
 ELEMENTS = (
     Element("int8", "int8_t", "int8", 1, "rmst"),
     Element("int16", "int16_t", "int16", 2, "rmst"),
-    Element("int32", "int32_t", "int32", 4, "raxbmst"),
-    Element("int64", "int64_t", "int64", 8, "raxbmst"),
+    Element("int32", "int32_t", "int32", 4, "raxdbmst"),
+    Element("int64", "int64_t", "int64", 8, "raxdbmst"),
     Element("uint8", "uint8_t", "uint8", 1, "rmst"),
     Element("uint16", "uint16_t", "uint16", 2, "rmst"),
-    Element("uint32", "uint32_t", "uint32", 4, "raxbmst"),
-    Element("uint64", "uint64_t", "uint64", 8, "raxbmst"),
-    Element("float", "float", "float32", 4, "rxms"),
-    Element("double", "double", "float64", 8, "rxms"),
+    Element("uint32", "uint32_t", "uint32", 4, "raxdbmst"),
+    Element("uint64", "uint64_t", "uint64", 8, "raxdbmst"),
+    Element("float", "float", "float32", 4, "rxdms"),
+    Element("double", "double", "float64", 8, "rxdms"),
     Element("longdouble", "long double", "longdouble", 16, "rms"),
     Element("complexf", "float _Complex", "complex64", 8, "rs"),
     Element("complexd", "double _Complex", "complex128", 16, "rs"),
@@ -96,8 +97,8 @@ TYPENAMES = (
 ATOMIC_OPS = ("fetch", "set", "swap", "compare_swap", "add", "and", "or", "xor")
 
 ATOMIC_NUMBER = {name: number for number, name in enumerate(ATOMIC_OPS)}
-#: The family of each one's types; add takes float and double as an extension.
-ATOMIC_FAMILY: dict[str, str] = dict(zip(ATOMIC_OPS, "xxxaxbbb", strict=True))
+#: The family of each one's types.
+ATOMIC_FAMILY: dict[str, str] = dict(zip(ATOMIC_OPS, "xxxadbbb", strict=True))
 
 #: Reduction operations, in the order of their numbers in C and on the device.
 REDUCE_OPS = ("and", "or", "xor", "max", "min", "sum", "prod")

@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 from . import leftovers
@@ -57,6 +58,9 @@ class Guard:
     def dismiss(self) -> str:
         """End the guard: the launcher has left nothing. Takes no longer than some seconds.
 
+        A guard that somebody has stopped is continued and not waited for. It stays for a second more:
+        who stopped it finds it, and no other process by its number, when they continue it.
+
         Returns: why it did not guard, if it could not start; else nothing.
         """
         assert self._process.stdin is not None
@@ -65,10 +69,14 @@ class Guard:
             if self._target is not None:
                 stack.callback(self._target.close)
             stack.callback(self._process.stderr.close)
-            self._say(leftovers.DONE)
+            stopped = self._is_stopped()
+            self._say(leftovers.LATER if stopped else leftovers.DONE)
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
-            self._signal(signal.SIGCONT)  # somebody may have stopped it
+            self._signal(signal.SIGCONT)  # somebody may have stopped it just now
+            if stopped:
+                threading.Thread(target=self._process.wait, daemon=True).start()
+                return ""
             words = self._last_words(self._process.stderr.fileno())
             if not self._ended():
                 self._signal(signal.SIGKILL)
@@ -96,6 +104,10 @@ class Guard:
         except subprocess.TimeoutExpired:
             return False
         return True
+
+    def _is_stopped(self) -> bool:
+        facts = leftovers.facts_of(self._process.pid)
+        return facts is not None and facts.state in (b"T", b"t")
 
     def _signal(self, number: int) -> None:
         if self._target is not None:

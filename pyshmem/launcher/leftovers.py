@@ -9,7 +9,8 @@ are known by ``PYSHMEM_JOB`` in their environment, or by the process group of th
 
 Standard library only and no relative import: ``guard.py`` starts this file as a program of its own.
 Its standard input holds number and start time of a PE a line; ``done`` tells it that the launcher
-ended in order. The end of the input without that word means that the launcher was killed.
+ended in order, ``later`` that too, and to stay for a moment (see ``Guard.dismiss``). The end of the
+input without such a word means that the launcher was killed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 DONE = "done"
+LATER = "later"
+
+#: Seconds that a guard stays that somebody had stopped.
+_STAY = 1.0
 
 #: Looks for processes that do not end, one each 0.01 s: in seconds, a machine that stood still had none.
 _TRIES = 200
@@ -220,6 +225,9 @@ def guard(job: str, lines: Iterable[str]) -> None:
     leaders = []
     for line in lines:
         if line.strip() == DONE:
+            return
+        if line.strip() == LATER:
+            time.sleep(_STAY)
             return
         pid, start = map(int, line.split())
         with contextlib.suppress(ProcessLookupError):

@@ -11,6 +11,14 @@ from pathlib import Path
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
+#: Where files are that programs from outside of this repository include by their former names.
+FORMER_NAMES = {
+    "conduit/control.h": "node/control.h",
+    "conduit/sleep.h": "node/sleep.h",
+    "conduit/wait.h": "node/wait.h",
+    "conduit/shm/barrier.c": "agree/shared_memory.c",
+}
+
 Compile = Callable[[Sequence[str | Path], str], Path]
 
 
@@ -26,6 +34,9 @@ def write_made_headers(folder: Path) -> None:
 
     (folder / "pysh_settings.h").write_text(settings.c_lists())
     (folder / "pysh_contract.h").write_text(contract.c_header(public=False))
+    for former, now in FORMER_NAMES.items():
+        (folder / former).parent.mkdir(parents=True, exist_ok=True)
+        (folder / former).write_text(f'#include "{now}"\n')
 
 
 def compile_objects(

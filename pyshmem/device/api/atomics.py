@@ -20,7 +20,7 @@ from ..ring.elements import ask_amo, tell_amo
 from ..routine import ROUTINES, routine
 from ..team.rows import on_context
 
-_standard, _extended, _bitwise, _addable = (require(family) for family in "axb+")
+_standard, _extended, _bitwise, _addable = (require(family) for family in "axbd")
 
 
 @device_function

@@ -48,7 +48,7 @@ def family_of(routine: str) -> str:
     if base == "atomic":
         words = kind.removesuffix("_nbi").removeprefix("fetch_")
         if words == "add":
-            return "a" if routine.endswith("_nbi") else "+"
+            return "a" if routine.endswith("_nbi") else "d"
         families = dict.fromkeys(("fetch", "set", "swap"), "x") | dict.fromkeys(
             ("and", "or", "xor"), "b"
         )
