@@ -40,6 +40,7 @@ typedef struct pysh_cuda_amo {
     uint64_t posted, left;          /* requests; while none stays: those below need no kernel any more */
     uint64_t stamps;                /* by the stream */
     int in_boxes, in_stream;        /* under way */
+    bool wanted;                    /* one that needs the kernel was refused for what goes by the stream */
     int64_t last_ns;                /* when the last began */
     pysh_cuda_amo_slot_t slot[PYSH_CUDA_AMO_SLOTS]; /* [request % BOXES], and behind them the stream's */
 } pysh_cuda_amo_t;

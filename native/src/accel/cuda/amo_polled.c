@@ -8,7 +8,12 @@
  * loads and stores of a word go by a stream of their own; where they come in quick succession a kernel is launched
  * beside them, and they go by the stream until it is there. Order: requests to the kernel have numbers and are done in
  * their order, and nothing goes by one road while something is under way on the other. What the kernel has not served
- * when it goes, which its last word says, goes by the stream, or to the next kernel. */
+ * when it goes, which its last word says, goes by the stream, or to the next kernel.
+ *
+ * Who begins operations, the proxy of each ring and who serves other PEs' messages, keeps the order of its own alone.
+ * So that loads of one do not keep another's add waiting for ever, one that has been refused for what goes by the
+ * stream is remembered: where the kernel is there, nothing more goes by the stream before it. Where it is not there,
+ * sets and loads still go: room for the kernel may be what they make. tests/model/roads_model.py has all orders. */
 #include "accel/cuda/amo_polled.h"
 
 #include <stddef.h>
@@ -158,6 +163,7 @@ static CUresult begin(pysh_cuda_amo_t *amo, pysh_cuda_amo_slot_t *slot, bool by_
     CUresult result;
 
     if (!by_the_stream) {
+        amo->wanted = false;
         slot->number = amo->posted++;
         amo->in_boxes++;
         post(amo, slot);
@@ -175,11 +181,15 @@ int pysh_cuda_amo_begin(pysh_cuda_amo_t *amo, int op, int type, CUdeviceptr addr
     pysh_cuda_amo_slot_t *slot;
     CUresult result = advance(amo);
     bool here = is_here(amo);
-    bool by_the_stream = is_simple(op) && amo->in_boxes == 0 && (!here || amo->in_stream);
+    bool by_the_stream = is_simple(op) && amo->in_boxes == 0 && (!here || (amo->in_stream && !amo->wanted));
 
     if (result)
         return pysh_cuda_amo_failed(result, op, address);
-    if ((amo->stays && amo->in_stream && !by_the_stream) || !(slot = slot_for(amo, by_the_stream)))
+    if (amo->stays && amo->in_stream && !by_the_stream) {
+        amo->wanted = true;
+        return PYSH_ENGINE_FULL;
+    }
+    if (!(slot = slot_for(amo, by_the_stream)))
         return PYSH_ENGINE_FULL;
     *slot =
         (pysh_cuda_amo_slot_t){.used = true, .op = op, .type = type, .value = value, .cond = cond, .address = address};
