@@ -6,9 +6,7 @@ from .._core.labels import LABEL_BYTES as LABEL_BYTES
 from .._core.labels import label_words as label_words
 from .._core.type_table import ELEMENT_NUMBER, ELEMENTS, elements_of
 
-FAMILY_DTYPES = {
-    letter: {element.dtype for element in elements_of(letter)} for letter in "raxdbmst"
-}
+FAMILY_DTYPES = {of: {element.dtype for element in elements_of(of)} for of in "raxdbmst"}
 FAMILY_DTYPES["signal"] = {"uint64"}
 FAMILY_DTYPES["lock"] = {"int64"}
 
