@@ -131,8 +131,6 @@ STANDS = """
 
     import numpy as np
     import pyshmem
-    from numba import cuda
-    from pyshmem import device as shmem
     from pyshmem._core import library
     from pyshmem.device import state
     from pyshmem.device.ring import requests
@@ -141,19 +139,6 @@ STANDS = """
     libc = ctypes.CDLL(None)
     gate = ctypes.create_string_buffer(64)  # a sem_t
     libc.sem_init(gate, 0, 0)
-
-    @cuda.jit
-    def ask(handler, argument, out, n_before):
-        if cuda.grid(1) == 5:
-            for _ in range(n_before):
-                shmem.post(handler, argument, 0, 0, 0)
-            out[0] = shmem.call(handler, argument, 0, 0, 0)
-
-    @cuda.jit
-    def settle(handler, argument):
-        if cuda.grid(1) == 5:
-            shmem.post(handler, argument, 0, 0, 0)
-            shmem.quiet()
 
     def word(address):
         return ctypes.c_uint64.from_address(address)
@@ -196,18 +181,67 @@ STANDS = """
         n_before = 8 if case in ("lost", "credit") else 0
         thread = threading.Thread(target=release_when_reported, args=(job, go_on, n_before + 1))
         thread.start()
-        if case == "quiet":
-            settle[2, 4](handler, at)
-        else:
-            ask[2, 4](handler, at, out, n_before)
+        launch(case == "quiet", handler, at, out, n_before)
         thread.join()
         assert "waits" not in report().splitlines()[-1], report()  # the rings' line says so no longer
         print(seen[0])
 """
 
+#: ``launch`` for STANDS: block 1 waits for the host, or settles.
+KERNELS = {
+    "numba": """
+    from numba import cuda
+    from pyshmem import device as shmem
+
+    @cuda.jit
+    def ask(handler, argument, out, n_before):
+        if cuda.grid(1) == 5:
+            for _ in range(n_before):
+                shmem.post(handler, argument, 0, 0, 0)
+            out[0] = shmem.call(handler, argument, 0, 0, 0)
+
+    @cuda.jit
+    def settle(handler, argument):
+        if cuda.grid(1) == 5:
+            shmem.post(handler, argument, 0, 0, 0)
+            shmem.quiet()
+
+    def launch(settles, handler, argument, out, n_before):
+        if settles:
+            settle[2, 4](handler, argument)
+        else:
+            ask[2, 4](handler, argument, out, n_before)
+""",
+    "triton": """
+    import pyshmem.triton as shmem
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def ask(handler, argument, n_before, ctx):
+        if tl.program_id(0) == 1:
+            for _ in range(n_before):
+                shmem.post(handler, argument, 0, 0, 0, ctx)
+            shmem.call(handler, argument, 0, 0, 0, ctx)
+
+    @triton.jit
+    def settle(handler, argument, ctx):
+        if tl.program_id(0) == 1:
+            shmem.post(handler, argument, 0, 0, 0, ctx)
+            shmem.quiet(ctx)
+
+    def launch(settles, handler, argument, out, n_before):
+        if settles:
+            settle[(2,)](handler, argument, shmem.context())
+        else:
+            ask[(2,)](handler, argument, n_before, shmem.context())
+""",
+}
+
 HANDLER = "; a handler of the program is running"
 
 
+@pytest.mark.parametrize(("language", "thread"), [("numba", 1), ("triton", 0)])
 @pytest.mark.parametrize(
     ("case", "expected", "told"),
     [
@@ -223,11 +257,14 @@ HANDLER = "; a handler of the program is running"
     ],
 )
 def test_reports_say_who_waits_for_a_ring_that_stands_still(
-    run_pes, case: str, expected: str, told: bool
+    run_pes, language: str, thread: int, case: str, expected: str, told: bool
 ) -> None:
     """With a proxy that is idle all PEs' reports do: it tells them."""
+    pytest.importorskip(language)
+    expected = expected.replace("thread 1", f"thread {thread}")
     settings = {"PYSHMEM_RING_SLOTS": "8", "PYSHMEM_REPORT_AFTER": "0.5"}
-    result = run_pes(1, STANDS, [case, expected, told], device="sim", env=settings)
+    program = KERNELS[language] + STANDS
+    result = run_pes(1, program, [case, expected, told], device="sim", env=settings)
     assert result.returncode == 0, result.stdout + result.stderr
     assert expected in result.stdout
 
@@ -235,6 +272,7 @@ def test_reports_say_who_waits_for_a_ring_that_stands_still(
 def test_another_proxy_tells_of_a_ring_whose_own_runs_a_handler(run_pes) -> None:
     expected = f"ring 1: block 1, thread 1 (ticket 0) waits for its reply{HANDLER}"
     settings = {"PYSHMEM_RINGS": "2", "PYSHMEM_RING_SLOTS": "8"}
-    result = run_pes(1, STANDS, ["reply", expected, True], device="sim", env=settings)
+    program = KERNELS["numba"] + STANDS
+    result = run_pes(1, program, ["reply", expected, True], device="sim", env=settings)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "its kernel waits" in result.stdout

@@ -7,7 +7,7 @@ A program is one thread here, so meeting is nothing, and a value is the same for
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import triton.language as tl
@@ -164,11 +164,32 @@ _GAVE_UP = 1 << WAITING.GAVE_UP
 _last_report = 0
 
 
+class _Note(NamedTuple):
+    """What a slow wait for the ring says of itself for reports, and where; see ``ptx.note_text``."""
+
+    ticket: int
+    awaits: int
+    device: int
+    control: int
+
+    def leave(self, now: int) -> None:
+        """Of several who wait, who has the lowest ticket, for which the others wait."""
+        noted = self.device + number(words.RING_NOTED)
+        last, ticket = (job.read(noted + 8 * k, 8, False) for k in (0, 1))
+        if now - last > _REPORT_EVERY or self.ticket < ticket:
+            waiter = self.control + number(words.CONTROL_WAITER)
+            place = interpreter.current().number | (self.ticket & 0xFFFFF) << 44
+            for k, value in ((0, now), (1, self.ticket)):
+                job.release_set(noted + 8 * k, value)
+            for k, value in ((0, self.ticket << 8 | self.awaits), (1, _cut(place, 8, True))):
+                job.release_set(waiter + 8 * k, value)
+
+
 class _Wait:
     """A wait's clock: ``turn`` lets others run, and says when it has to end."""
 
-    def __init__(self, ctx: Any, op: Any, pe: int, cmp: Any = 0, reports: bool = True) -> None:
-        self.reports = reports and number(op) != number(words.RING_WAIT)
+    def __init__(self, ctx: Any, op: Any, pe: int, cmp: Any = 0, note: _Note | None = None) -> None:
+        self.reports, self.note = note is None, note
         self.ctx, self.pe = ctx, pe
         self.op = number(op) | number(cmp) << WAITING.CMP if self.reports else number(op)
         self.polls, self.start = 0, 0
@@ -188,7 +209,9 @@ class _Wait:
             fault(self.ctx, words.FAULT_TIMEOUT, self.op, self.pe, expected, seen)
             self._report(_GAVE_UP, expected, seen)
             return False
-        if now - self.start > _SLOW and now - _last_report > _REPORT_EVERY:
+        if now - self.start > _SLOW and self.note is not None:
+            self.note.leave(now)
+        elif now - self.start > _SLOW and now - _last_report > _REPORT_EVERY:
             _last_report = now
             self._report(0, expected, seen)
         return True
@@ -203,7 +226,14 @@ class _Wait:
 
 
 def poll(
-    active: Any, pointer: Any, cmp: Any, cmp_value: Any, pe: Any, op: Any, ctx: Any
+    active: Any,
+    pointer: Any,
+    cmp: Any,
+    cmp_value: Any,
+    pe: Any,
+    op: Any,
+    ctx: Any,
+    note: Any = None,
 ) -> tl.tensor:
     dtype = pointer.dtype.element_ty
     nbytes, signed = dtype.primitive_bitwidth // 8, dtype.is_int_signed()
@@ -213,7 +243,8 @@ def poll(
     seen = np.zeros(addresses.shape, get_np_dtype(dtype))
     for place in zip(*np.nonzero(actives), strict=True):
         expected = _cut(int(wanted[place]), nbytes, signed)
-        clock = _Wait(ctx, op, int(pes[place]), cmp)
+        about = note and note(place)
+        clock = _Wait(ctx, op, int(pes[place]), cmp, about)
         while True:
             value = job.read(int(addresses[place]), nbytes, signed)
             if holds(value, expected) or not clock.turn(expected, value):
@@ -239,6 +270,22 @@ def wait(pointer: Any, cmp: Any, cmp_value: Any, pe: Any, op: Any, ctx: Any) -> 
     return poll(1, pointer, cmp, cmp_value, pe, op, ctx)
 
 
+def poll_ring(
+    active: Any, pointer: Any, cmp: Any, cmp_value: Any, ticket: Any, awaits: Any, device: Any,
+    control: Any, ctx: Any,
+) -> tl.tensor:  # fmt: skip
+    tickets = np.broadcast_to(_array(ticket), np.broadcast(*map(_array, (active, pointer))).shape)
+    at = number(awaits), number(device), number(control)
+    note = lambda place: _Note(int(tickets[place]), *at)  # noqa: E731
+    return poll(active, pointer, cmp, cmp_value, -1, words.RING_WAIT, ctx, note)
+
+
+def wait_ring(
+    pointer: Any, cmp: Any, cmp_value: Any, ticket: Any, awaits: Any, device: Any, control: Any, ctx: Any
+) -> tl.tensor:  # fmt: skip
+    return poll_ring(1, pointer, cmp, cmp_value, ticket, awaits, device, control, ctx)
+
+
 def scan(pointer: Any, nelems: Any, cmp: Any, cmp_value: Any, op: Any, ctx: Any) -> tl.tensor:
     dtype = pointer.dtype.element_ty
     nbytes, signed = dtype.primitive_bitwidth // 8, dtype.is_int_signed()
@@ -254,11 +301,13 @@ def scan(pointer: Any, nelems: Any, cmp: Any, cmp_value: Any, op: Any, ctx: Any)
             return scalar(-1, tl.int64)
 
 
-def await_host(pointer: Any, least: Any, asked: Any, op: Any, ctx: Any) -> tl.tensor:
-    clock, value = _Wait(ctx, op, -1, reports=False), -1
+def await_host(pointer: Any, least: Any, control: Any, device: Any, op: Any, ctx: Any) -> tl.tensor:
+    asked = number(control) + 8 * number(words.CONTROL_ASKED)
+    note = _Note(number(least), number(words.AWAITS_QUIET), number(device), number(control))
+    clock, value = _Wait(ctx, op, -1, note=note), -1
     while value < number(least):
         if clock.polls % _POLLS_PER_CHECK == 0:
-            job.release_set(number(asked), number(least))
+            job.release_set(asked, number(least))
         value = job.read(number(pointer), 8, True)
         if value < number(least) and not clock.turn(number(least), value):
             break

@@ -28,6 +28,7 @@ if INTERPRETED:
         meet,
         now,
         poll,
+        poll_ring,
         prefetch,
         reach,
         reach_pe,
@@ -44,6 +45,7 @@ if INTERPRETED:
         store_wide_units,
         threads,
         wait,
+        wait_ring,
         write_stage,
         yield_turn,
     )
@@ -60,6 +62,7 @@ else:
         meet,
         now,
         poll,
+        poll_ring,
         prefetch,
         reach,
         reach_pe,
@@ -74,6 +77,7 @@ else:
         store_requests,
         threads,
         wait,
+        wait_ring,
         write_stage,
         yield_turn,
     )
@@ -89,7 +93,7 @@ else:
 __all__ = [
     "INTERPRETED", "await_host", "await_quads", "await_unit_pairs", "await_units", "await_wide_units",
     "device_function", "distance_to", "end_with", "fence_all", "fetch", "fixed", "load_here", "meet",
-    "now", "poll", "prefetch", "reach", "reach_pe", "read_words", "record", "relaxed_word",
+    "now", "poll", "poll_ring", "prefetch", "reach", "reach_pe", "read_words", "record", "relaxed_word",
     "release_add", "release_set", "scan", "set_words", "state", "store_quads", "store_requests",
-    "store_wide_units", "threads", "wait", "write_stage", "yield_turn",
+    "store_wide_units", "threads", "wait", "wait_ring", "write_stage", "yield_turn",
 ]  # fmt: skip

@@ -15,6 +15,9 @@ from triton.language.extra import cuda
 
 from ..runtime import context as job
 from ..runtime.constants import (
+    AWAITS_QUIET,
+    CONTROL_ASKED,
+    CONTROL_WAITER,
     DELTA,
     FAR,
     FAULT_ADDRESS,
@@ -27,6 +30,7 @@ from ..runtime.constants import (
     HEAP_BYTES,
     MAX_PES,
     N_PES,
+    RING_NOTED,
     RING_WAIT,
     STATE_TRACE,
     WAIT_NUMBERS,
@@ -34,6 +38,7 @@ from ..runtime.constants import (
 from .ptx import (
     end_text,
     look_text,
+    note_text,
     partition_release_text,
     poll_text,
     reach_text,
@@ -218,7 +223,7 @@ def poll(active, pointer, cmp: tl.constexpr, cmp_value, pe, op: tl.constexpr, ct
     dtype: tl.constexpr = pointer.dtype.element_ty
     text: tl.constexpr = poll_text(
         dtype.primitive_bitwidth, dtype.is_int_signed(), cmp, False, False,
-        WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel, op != RING_WAIT,
+        WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel, True,
     )  # fmt: skip
     letter: tl.constexpr = _letter(dtype)
     return tl.inline_asm_elementwise(
@@ -243,6 +248,40 @@ def wait(pointer, cmp: tl.constexpr, cmp_value, pe, op: tl.constexpr, ctx):
 
 
 @triton.jit
+def poll_ring(
+    active, pointer, cmp: tl.constexpr, cmp_value, ticket, awaits: tl.constexpr, device, control, ctx
+):  # fmt: skip
+    """``poll`` for a word of the ring's; ``ticket`` waits, for what is of RING_AWAITS.
+
+    ``device`` and ``control`` are the ring's words: where a slow one leaves a note of that.
+    """
+    kernel: tl.constexpr = kernel_of()
+    dtype: tl.constexpr = pointer.dtype.element_ty
+    notes: tl.constexpr = note_text("$6", awaits, "$7", RING_NOTED, "$8", CONTROL_WAITER)
+    text: tl.constexpr = poll_text(
+        dtype.primitive_bitwidth, dtype.is_int_signed(), cmp, False, False,
+        WAIT_NUMBERS, FAULT_TIMEOUT, RING_WAIT, kernel, notes,
+    )  # fmt: skip
+    letter: tl.constexpr = _letter(dtype)
+    return tl.inline_asm_elementwise(
+        text, "=" + letter + ",r,l," + letter + ",l,l,l,l,l",
+        [active, pointer, tl.cast(cmp_value, dtype), address_of(ctx), tl.cast(-1, tl.int64), ticket,
+         address_of(device), address_of(control)],
+        dtype=pointer.dtype.element_ty, is_pure=False, pack=1,
+    )  # fmt: skip
+
+
+@triton.jit
+def wait_ring(
+    pointer, cmp: tl.constexpr, cmp_value, ticket, awaits: tl.constexpr, device, control, ctx
+):
+    """``wait`` for a word of the ring's."""
+    seen = poll_ring(_leader(), pointer, cmp, cmp_value, ticket, awaits, device, control, ctx)
+    meet()
+    return tl.sum(seen)
+
+
+@triton.jit
 def scan(pointer, nelems, cmp: tl.constexpr, cmp_value, op: tl.constexpr, ctx):
     """One thread waits until one of ``nelems`` words compares: its number, or -1 after a fault."""
     kernel: tl.constexpr = kernel_of()
@@ -262,15 +301,19 @@ def scan(pointer, nelems, cmp: tl.constexpr, cmp_value, op: tl.constexpr, ctx):
 
 
 @triton.jit
-def await_host(pointer, least, asked, op: tl.constexpr, ctx):
-    """One thread waits until the host's word has reached ``least``, for which it asks at ``asked``."""
+def await_host(pointer, least, control, device, op: tl.constexpr, ctx):
+    """One thread waits until the ring's host, which it asks now and then, has reached ``least``."""
     kernel: tl.constexpr = kernel_of()
+    notes: tl.constexpr = note_text(
+        "$3", AWAITS_QUIET, "$7", RING_NOTED, "$6", CONTROL_WAITER - 8 * CONTROL_ASKED
+    )
     text: tl.constexpr = poll_text(
-        64, True, 4, False, True, WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel, False
+        64, True, 4, False, True, WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel, notes
     )
     seen = tl.inline_asm_elementwise(
-        text, "=l,r,l,l,l,l,l",
-        [_leader(), pointer, tl.cast(least, tl.int64), address_of(ctx), tl.cast(-1, tl.int64), asked],
+        text, "=l,r,l,l,l,l,l,l",
+        [_leader(), pointer, tl.cast(least, tl.int64), address_of(ctx), tl.cast(-1, tl.int64),
+         control + CONTROL_ASKED, address_of(device)],
         dtype=tl.int64, is_pure=False, pack=1,
     )  # fmt: skip
     meet()

@@ -116,11 +116,49 @@ def report_text(ctx, numbers, flags, op, kernel, pe, a, b):
 
 
 @triton.constexpr_function
+def note_text(ticket, awaits, device, noted, control, waiter):
+    """A slow wait for the ring says so for reports, as ``_note`` of ``device/ring/requests.py`` does.
+
+    ``device`` and ``control`` are addresses of the ring's, ``noted`` and ``waiter`` bytes behind them.
+    It goes on to ``turn``. Uses r q x y k m z, t and s.
+    """
+    return f"""
+    sub.u64 r, t, s;
+    setp.lt.u64 p, r, 200000000;
+    @p bra turn;
+    ld.relaxed.gpu.global.b64 r, [{device} + {noted}];
+    sub.u64 z, t, r;
+    setp.gt.s64 p, z, 250000000;
+    ld.relaxed.gpu.global.b64 z, [{device} + {noted + 8}];
+    setp.lt.u64 q, {ticket}, z;
+    or.pred p, p, q;
+    @!p bra turn;
+    atom.relaxed.gpu.global.cas.b64 z, [{device} + {noted}], r, t;
+    setp.ne.u64 p, z, r;
+    @p bra turn;
+    st.relaxed.gpu.global.b64 [{device} + {noted + 8}], {ticket};
+    {_block_text("k")}
+    mov.u32 x, %tid.x;
+    cvt.u64.u32 m, x;
+    shl.b64 m, m, 32;
+    or.b64 k, k, m;
+    shl.b64 m, {ticket}, 44;
+    or.b64 k, k, m;
+    shl.b64 z, {ticket}, 8;
+    or.b64 z, z, {awaits};
+    st.relaxed.sys.global.b64 [{control} + {waiter}], z;
+    st.relaxed.sys.global.b64 [{control} + {waiter + 8}], k;
+    bra turn;
+    """
+
+
+@triton.constexpr_function
 def slow_text(ctx, numbers, kind, op, kernel, pe, widen, reports):
     """Every 1,024 looks of a wait: on to ``turn``, or to ``given_up`` after a fault or too long a time.
 
-    ``widen`` puts what is expected and seen into a and b. ``reports``: the host is told of slow waits,
-    one of the PE's at a time. Uses e, the deadline, and s, when the wait began: 0 before the first call.
+    ``widen`` puts what is expected and seen into a and b. ``reports``: True, the host is told of slow
+    waits, one of the PE's at a time; or ``note_text``, of a wait for what would tell it. Uses e, the
+    deadline, and s, when the wait began: 0 before the first call.
     """
     claim, record, timeout = numbers[:3]
     report = f"""
@@ -158,11 +196,11 @@ def slow_text(ctx, numbers, kind, op, kernel, pe, widen, reports):
     @p add.u64 e, t, r;
     setp.gt.u64 p, t, e;
     @p bra too_long;
-    {report if reports else "bra turn;"}
+    {report if reports is True else reports}
     too_long:
     {widen}
     {fault_text(ctx, claim, record, kind, op, kernel, pe, "a", "b")}
-    {f"mov.b64 g, {op | 1 << 32}; bra tell;" if reports else ""}
+    {f"mov.b64 g, {op | 1 << 32}; bra tell;" if reports is True else ""}
     given_up:
     """
 
@@ -214,7 +252,7 @@ def poll_text(bits, signed, compare, scans, asks, numbers, kind, op, kernel, rep
     wide = "cvt.s64.s32" if signed else "cvt.u64.u32"
     widen = f"{wide} a, $3; {wide} b, v;" if bits == 32 else "mov.b64 a, $3; mov.b64 b, v;"
     comparison = ("eq", "ne", "gt", "ge", "lt", "le")[compare - 1]
-    asked = op | compare << CMP_SHIFT if reports else op
+    asked = op | compare << CMP_SHIFT if reports is True else op
     look = f"""
     ld.relaxed.sys.global.b{bits} v, [$2];
     setp.{comparison}.{kind_of} p, v, $3;

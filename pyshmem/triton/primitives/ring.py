@@ -14,6 +14,9 @@ import triton.language as tl
 
 from ..runtime import context as job
 from ..runtime.constants import (
+    AWAITS_CELL,
+    AWAITS_CREDIT,
+    AWAITS_REPLY,
     BUSY_ENGINE,
     BUSY_LEFT,
     BUSY_TURN,
@@ -22,7 +25,6 @@ from ..runtime.constants import (
     CMP_GE,
     CMP_NE,
     CONTROL_ACKED,
-    CONTROL_ASKED,
     CONTROL_CELLS,
     CONTROL_CONSUMED,
     FAULT_PROXY,
@@ -46,12 +48,12 @@ from .backend import (
     device_function,
     fence_all,
     meet,
-    poll,
+    poll_ring,
     read_words,
     record,
     state,
     store_requests,
-    wait,
+    wait_ring,
 )
 
 _LOW56, _LOW32 = tl.constexpr((1 << 56) - 1), tl.constexpr((1 << 32) - 1)
@@ -124,7 +126,10 @@ def _take(device, control, slots, count, ctx):
     least = ticket + count - slots
     consumed = tl.load(device + RING_CONSUMED, volatile=True)
     if consumed < least:
-        consumed = wait(control + CONTROL_CONSUMED, CMP_GE, least, -1, RING_WAIT, ctx)
+        consumed = wait_ring(
+            control + CONTROL_CONSUMED, CMP_GE, least, ticket + count - 1, AWAITS_CREDIT, device,
+            control, ctx,
+        )  # fmt: skip
         tl.atomic_max(device + RING_CONSUMED, consumed, sem="relaxed", scope="gpu")
     return ticket, consumed >= least
 
@@ -190,18 +195,23 @@ def tell_tile(kind, dest, value, pe, active, ring, ctx):
 
 
 @device_function
-def _take_cells(busy, cells, done, tickets, inside, ctx):
+def _take_cells(device, control, index, tickets, inside, ctx):
     """Waits until the cells' last users have their replies, or the replies have come that they gave up.
 
     Their tags may be those of 2^32 tickets before, so others are put there first. False after a wait
     that takes too long: the cells are then as they were.
     """
-    free = (tickets >> 32) << BUSY_TURN
-    seen = poll(inside.to(tl.int32), busy, CMP_NE, 1, -1, RING_WAIT, ctx)
+    busy, cells = device + RING_BUSY + index, control + CONTROL_CELLS + CELL_WORDS * index
+    done, free = busy + state(ctx, RING_SLOTS), (tickets >> 32) << BUSY_TURN
+    seen = poll_ring(
+        inside.to(tl.int32), busy, CMP_NE, 1, tickets, AWAITS_CELL, device, control, ctx
+    )
     left = inside & ((seen & BUSY_LEFT) != 0)
     tags = tl.where((seen & BUSY_ENGINE) != 0, done.to(tl.int64), (cells + 1).to(tl.int64))
     tags = tags.to(tl.pointer_type(tl.uint32))
-    tag = poll(left.to(tl.int32), tags, CMP_EQ, seen & _LOW32, -1, RING_WAIT, ctx).to(tl.int64)
+    tag = poll_ring(
+        left.to(tl.int32), tags, CMP_EQ, seen & _LOW32, tickets, AWAITS_CELL, device, control, ctx
+    ).to(tl.int64)
     in_use = inside & ((seen == 1) | (left & (tag != (seen & _LOW32))))
     taken = tl.max(in_use.to(tl.int32)) == 0
     if taken:
@@ -240,7 +250,7 @@ def ask_tile(kind, dest, source, value, extra, extra2, pe, active, ctx):
         cells = control + CONTROL_CELLS + CELL_WORDS * index
         busy = device + RING_BUSY + index
         if granted:
-            granted = _take_cells(busy, cells, busy + slots, tickets, inside, ctx)
+            granted = _take_cells(device, control, index, tickets, inside, ctx)
         if granted:
             slot = words_at(state(ctx, ring)) + 8 * index
             phases = (tickets >> log2) % 255 + 1
@@ -250,7 +260,9 @@ def ask_tile(kind, dest, source, value, extra, extra2, pe, active, ctx):
             )  # fmt: skip
             tag = (tickets + 1) & _LOW32
             tags = (cells + 1).to(tl.int64).to(tl.pointer_type(tl.uint32))
-            seen = poll(inside.to(tl.int32), tags, CMP_EQ, tag, -1, RING_WAIT, ctx).to(tl.int64)
+            seen = poll_ring(
+                inside.to(tl.int32), tags, CMP_EQ, tag, tickets, AWAITS_REPLY, device, control, ctx
+            ).to(tl.int64)
             meet()
             came = inside & (seen == tag)
             status = read_words(came.to(tl.int32), tags + 1)
@@ -296,6 +308,6 @@ def _settle_ring(k, ctx):
     device = words_at(state(ctx, RING + 4 * k + 2))
     pending = tl.load(device + RING_PENDING, volatile=True)
     if pending > tl.load(device + RING_ACKED, volatile=True):
-        acked = await_host(control + CONTROL_ACKED, pending, control + CONTROL_ASKED, QUIET, ctx)
+        acked = await_host(control + CONTROL_ACKED, pending, control, device, QUIET, ctx)
         fence_all()  # who finds it raised, and fences, sees what is complete
         tl.atomic_max(device + RING_ACKED, acked, sem="relaxed", scope="gpu")

@@ -14,6 +14,7 @@ from ..._core.contract import (
     PRINT,
     REQUEST_FLAG,
     REQUEST_OP,
+    RING_AWAITS,
     SIGNAL,
     SIZES,
     STATE,
@@ -58,6 +59,15 @@ RING_BUSY = tl.constexpr(RINGS_AT.DEVICE_WORDS // 8)
 BUSY_LEFT = tl.constexpr(1 << RINGS_AT.BUSY_LEFT_BIT)
 BUSY_ENGINE = tl.constexpr(1 << RINGS_AT.BUSY_ENGINE_BIT)
 BUSY_TURN = tl.constexpr(RINGS_AT.BUSY_TURN_BIT)
+
+#: What a sender waits for, in the note that it leaves for reports.
+AWAITS_CREDIT = tl.constexpr(RING_AWAITS.CREDIT)
+AWAITS_CELL = tl.constexpr(RING_AWAITS.CELL)
+AWAITS_REPLY = tl.constexpr(RING_AWAITS.REPLY)
+AWAITS_QUIET = tl.constexpr(RING_AWAITS.QUIET)
+#: Where it leaves it, in bytes: in the ring's words in device memory, and in its control block.
+RING_NOTED = tl.constexpr(RINGS_AT.DEVICE_NOTED)
+CONTROL_WAITER = tl.constexpr(RINGS_AT.CONTROL_WAITER)
 
 #: What a wait in PTX has to know, in the order of ``ptx.report_text``.
 WAIT_NUMBERS = tl.constexpr(
