@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from pyshmem._core.contract import RING, RING_AWAITS
+
 pytest.importorskip("triton")
 
 pytestmark = pytest.mark.long
@@ -208,6 +210,20 @@ def test_tiles_of_peers_out_of_reach_are_requests(tmp_path: Path) -> None:
     assert "atom" not in re.sub(r"\{.*?\n\s*\}", "", near, flags=re.DOTALL), (
         "no ring where peers are near"
     )
+
+
+def test_waits_for_the_ring_say_who_waits_for_what(tmp_path: Path) -> None:
+    """Each ends in a note: of a wait for credit, for a cell twice, for replies, and of a quiet."""
+    texts = compiled(tmp_path, CASES, "chunks", "messages")
+    text = texts["chunks-90"] + texts["messages-90"]
+    places = RING.CONTROL_WAITER, RING.CONTROL_WAITER - RING.CONTROL_ASKED
+    stores = re.findall(
+        r"or\.b64 z, z, (\d+);\s+st\.relaxed\.sys\.global\.b64 \[%rd\d+ \+ (\d+)\], z", text
+    )
+    found = {int(awaits) for awaits, place in stores if int(place) in places}
+    assert found == {RING_AWAITS.CREDIT, RING_AWAITS.CELL, RING_AWAITS.REPLY, RING_AWAITS.QUIET}
+    waits = re.findall(r"ld\.relaxed\.sys\.global\.b(?:32|64) v, ", text)
+    assert len(stores) == len(waits)
 
 
 def test_gluon_s_groups_of_warps_have_their_own_barriers_and_leaders(tmp_path: Path) -> None:
