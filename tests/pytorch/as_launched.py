@@ -2,7 +2,7 @@
 """Compiles kernels for sm_90 as a launch on a GPU specialises them, without a GPU.
 
 Numbers that are 1, and multiples of 16, are other code; in a group too, whatever ``do_not_specialize``
-says. As a program it compiles the kernels of products and norms so: ``TRITON_INTERPRET=0 python
+says. As a program it compiles the kernels of products, norms and tokens so: ``TRITON_INTERPRET=0 python
 as_launched.py``.
 """
 
@@ -15,8 +15,18 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile, make_backend
 from triton.runtime.jit import MockTensor, create_function_from_signature
 
+from pyshmem.fused._shared.slots import Slots
 from pyshmem.fused.all_reduce_norm import one_shot_ll_kernels, pull_kernels, two_shot_kernels
+from pyshmem.fused.flash_decode import kernels as flash_decode_kernels
+from pyshmem.fused.grouped_matmul import kernels as grouped_kernels
 from pyshmem.fused.matmul import kernels
+from pyshmem.fused.moe import (
+    combine_kernels,
+    copy_engine_kernels,
+    dispatch_kernels,
+    routing,
+    routing_kernels,
+)
 from pyshmem.triton.primitives import job_constants
 
 TARGET = GPUTarget("cuda", 90, 32)
@@ -71,9 +81,56 @@ def norms(tokens: int) -> None:
     )
 
 
+def tokens(one: int) -> None:
+    """To experts and back, with numbers of ``one`` where a call may have it."""
+    call, layout = (
+        routing_kernels.Call(0, 2, 128, 32, 2048),
+        routing_kernels.LayoutTile(2, 4, 16, 128),
+    )
+    tile, table = dispatch_kernels.Tile(False, True, 1, 1, 64), routing.RoutingTable(LONG, 32, 64)
+    to, given = dispatch_kernels.Dest(HALF, HALF), dispatch_kernels.Given(HALF, INT)
+    moves = Slots(LONG, 32, 64), one, dispatch_kernels.ChunkShape(one, 16, one), LONG
+    made, sizes = routing_kernels.Layout(INT, INT, INT, INT), (one, one, one)
+    fixed = {"CALL": call, "TILE": tile, "LAYOUT": layout}
+    compiled(dispatch_kernels.dispatch_tokens, to, INT, given, *sizes, *moves, CALL=call, TILE=tile)
+    compiled(
+        dispatch_kernels.dispatch_at_once, to, made, LONG, given, *sizes, table, *moves, **fixed
+    )
+    compiled(dispatch_kernels.dispatch_decode, to, made, given, *sizes, table, *moves, **fixed)
+    compiled(
+        dispatch_kernels.lay_out_experts,
+        made,
+        LONG,
+        INT,
+        *sizes,
+        table,
+        LONG,
+        CALL=call,
+        LAYOUT=layout,
+    )
+    compiled(
+        copy_engine_kernels.dispatch_by_engine, HALF, made, LONG, given, *sizes, table,
+        copy_engine_kernels.Arrivals(HALF, one, LONG), 4, 16, one, LONG, **fixed,
+    )  # fmt: skip
+    compiled(
+        combine_kernels.combine_tokens, HALF, HALF, INT, FLOAT, INT, *sizes, table, *moves, CALL=call,
+        SUM=combine_kernels.Sum(64, True, False),
+    )  # fmt: skip
+    split = flash_decode_kernels.Split(one, False, 1, 16, 16, 16, 64)
+    compiled(
+        flash_decode_kernels.decode_parts, FLOAT, FLOAT, HALF, HALF, HALF, None, one, one, one, one, 1.0,
+        SPLIT=split,
+    )  # fmt: skip
+    compiled(
+        grouped_kernels.group_matmul_tiles, HALF, HALF, HALF, INT, INT, HALF, one, one, one,
+        BASED=False, TILE=grouped_kernels.Tile(False, False, 16, 16, 16),
+    )  # fmt: skip
+
+
 if __name__ == "__main__":
     job_constants._bind(1 << 40)  # as init would
     for number in (1, 16, 24):
         products(number)
         norms(number)
+        tokens(number)
     print("ok")

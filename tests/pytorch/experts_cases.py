@@ -26,26 +26,22 @@ from pyshmem.fused.moe import combine_kernels as experts_combine_kernels
 from pyshmem.fused.moe import copy_engine_kernels as experts_engine_kernels
 from pyshmem.fused.moe import dispatch_kernels as experts_kernels
 from pyshmem.fused.moe import grad_kernels as experts_grad_kernels
+from pyshmem.fused.moe import routing, routing_kernels
 from pyshmem.triton.primitives import job_constants
 
 job_constants._bind(1 << 40)  # as init would
 
-_SLOTS = {"block": "*i64", "head": "i32", "words": "i32", "ctx": "*i64"}
-_CHUNKS = {"chunks": "i32", "rows": "i32", "pitch": "i32", "width": "i32"}
-_LISTS = {"lists": "*i64", "lists_head": "i32", "cells": "i32"}
-_LAYOUT = {"rows_of": "*i32", "pairs": "*i32", "offsets": "*i32", "counts": "*i32"}
+_MOVES = {"slots": Slots("*i64", "i32", "i32"), "chunks": "i32",
+          "shape": experts_kernels.ChunkShape("i32", "i32", "i32"), "ctx": "*i64"}  # fmt: skip
+_TABLE = {"table": routing.RoutingTable("*i64", "i32", "i32")}
+_MADE = {"made": routing_kernels.Layout("*i32", "*i32", "*i32", "*i32"), **_TABLE}
 _COUNTS = {"tokens": "i32", "most": "i32", "experts": "i32"}
-_PIECES = {
-    "block": "*bf16",
-    "slot": "i32",
-    "full": "*i64",
-    "step": "i32",
-    "width": "i32",
-    "ctx": "*i64",
-}
+_GIVEN = {"given": experts_kernels.Given("*bf16", "*i64"), **_COUNTS}
+_HALVES = {"to": experts_kernels.Dest("*bf16", "*bf16"), **_GIVEN, **_MOVES}
 _ROWS = launch.Rows("i32", "i32", "i32")
-_ALL = {"TEAM": 0, "PROGRAMS": 128}
-_LISTING = {"KP": 8, "K": 8, "LISTERS": 32, "BLOCK": 2048, "TB": 16, "TN": 128, "EP": 64}
+_CALL = {"CALL": routing_kernels.Call(TEAM=0, K=8, PROGRAMS=128, SENDERS=32, BLOCK=2048)}
+_TILE = {"TILE": experts_kernels.Tile(FP8=False, ALL=True, TR=2, TT=2, TC=8192), **_CALL}
+_LAYOUT = {"LAYOUT": routing_kernels.LayoutTile(KP=8, EP=64, TB=16, TN=128)}
 
 #: Kernel, types of its arguments, constants.
 CASES: dict[str, tuple] = {
@@ -68,45 +64,50 @@ CASES: dict[str, tuple] = {
     ),
     "lay_out_experts": (
         experts_kernels.lay_out_experts,
-        {**_LAYOUT, **_LISTS, **_COUNTS, "words_out": "*i64", "ids": "*i64", "ctx": "*i64"},
-        {**_LISTING, **_ALL},
+        {**_MADE, **_COUNTS, "words_out": "*i64", "ids": "*i64", "ctx": "*i64"},
+        {**_CALL, **_LAYOUT},
     ),
     "dispatch_tokens": (
         experts_kernels.dispatch_tokens,
-        {"out": "*bf16", "scales": "*bf16", "positions": "*i32", "x": "*bf16", "ids": "*i64", **_COUNTS,
-         **_SLOTS, **_CHUNKS},
-        {"FP8": False, "K": 8, "TR": 2, "TT": 2, "TC": 8192, "ALL": True, **_ALL},
+        {**_HALVES, "positions": "*i32"},
+        _TILE,
     ),
     "dispatch_at_once": (
         experts_kernels.dispatch_at_once,
-        {"out": "*bf16", "scales": "*bf16", "words_out": "*i64", "x": "*bf16", "ids": "*i64", **_LAYOUT,
-         **_LISTS, **_COUNTS, **_SLOTS, **_CHUNKS},
-        {"FP8": False, "TR": 2, "TT": 2, "ALL": True, "TC": 8192, **_LISTING, **_ALL},
+        {**_HALVES, "words_out": "*i64", **_MADE},
+        {**_TILE, **_LAYOUT},
     ),
     "dispatch_decode": (
         experts_kernels.dispatch_decode,
-        {"out": "*u8", "scales": "*fp32", "x": "*bf16", "ids": "*i32", **_LAYOUT, **_LISTS, **_COUNTS,
-         **_SLOTS, **_CHUNKS},
-        {"FP8": True, "TR": 1, "TT": 4, "ALL": True, "TC": 8192, **_LISTING, "TO": 2, "TB": 64, **_ALL},
+        {**_HALVES, **_MADE, "to": experts_kernels.Dest("*u8", "*fp32"),
+         "given": experts_kernels.Given("*bf16", "*i32")},
+        {**_CALL, "TILE": experts_kernels.Tile(FP8=True, ALL=True, TR=1, TT=4, TC=8192),
+         "LAYOUT": routing_kernels.LayoutTile(KP=8, EP=64, TB=64, TN=128, TO=2)},
+    ),
+    "dispatch_decode_long": (
+        experts_kernels.dispatch_decode,
+        {**_HALVES, **_MADE},
+        {**_TILE, **_LAYOUT},
     ),
     "combine_tokens": (
         experts_combine_kernels.combine_tokens,
         {"out": "*bf16", "y": "*bf16", "pairs": "*i32", "weights": "*fp32", "ids": "*i64", **_COUNTS,
-         **_LISTS, **_SLOTS, **_CHUNKS},
-        {"K": 8, "LISTERS": 32, "BLOCK": 2048, "TC": 4096, "PAIR": True,
-         "EARLY": True, **_ALL},
+         **_TABLE, **_MOVES},
+        {**_CALL, "SUM": experts_combine_kernels.Sum(TC=4096, PAIR=True, EARLY=True)},
     ),
     "dispatch_by_engine": (
         experts_engine_kernels.dispatch_by_engine,
-        {"out": "*bf16", "words_out": "*i64", "x": "*bf16", "ids": "*i64", **_LAYOUT, **_LISTS,
-         **_COUNTS, **_PIECES, "pitch": "i32"},
-        {"TR": 2, "TT": 2, "TC": 8192, "PIECES": 16, **_LISTING, **_ALL},
+        {"out": "*bf16", "words_out": "*i64", **_GIVEN, **_MADE,
+         "arrivals": experts_engine_kernels.Arrivals("*bf16", "i32", "*i64"), "step": "i32",
+         "pitch": "i32", "width": "i32", "ctx": "*i64"},
+        {**_TILE, **_LAYOUT},
     ),
     "group_matmul_tiles": (
         group_matmul_kernels.group_matmul_tiles,
         {"y": "*bf16", "x": "*bf16", "scales": "*bf16", "rows": "*i32", "offsets": "*i32", "w": "*bf16",
          "experts": "i32", "n": "i32", "k": "i32"},
-        {"FP8": False, "BASED": False, "TURNED": False, "BM": 128, "BN": 128, "BK": 64},
+        {"BASED": False,
+         "TILE": group_matmul_kernels.Tile(FP8=False, TURNED=False, BM=128, BN=128, BK=64)},
     ),
     "group_matmul_weights": (
         group_matmul_kernels.group_matmul_weights,
@@ -152,7 +153,7 @@ CASES: dict[str, tuple] = {
         flash_decode_kernels.decode_parts,
         {"sums": "*fp32", "stats": "*fp32", "q": "*bf16", "k": "*bf16", "v": "*bf16", "lengths": "*i32",
          "keys": "i32", "heads": "i32", "queries": "i32", "splits": "i32", "scale": "fp32"},
-        {"GROUP": 8, "EACH": True, "QP": 2, "ROWS": 16, "D": 128, "DP": 128, "KEYS": 64},
+        {"SPLIT": flash_decode_kernels.Split(GROUP=8, EACH=True, QP=2, ROWS=16, D=128, DP=128, KEYS=64)},
     ),
     "merge_parts": (
         flash_decode_kernels.merge_parts,

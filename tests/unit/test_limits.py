@@ -19,37 +19,6 @@ MOST_PARAMETERS, MOST_OF_KERNELS, MOST_FILES = 12, 16, 15
 #: By file: functions with more than 12 parameters, kernels with more than 16.
 MANY_PARAMETERS = {
     "cli/run.py": {"run"},  # a command's options are its parameters
-    "fused/moe/combine_kernels.py": {
-        "_add_sums",
-        "_send_sums",
-        "_sent",
-        "_total",
-        "combine_tokens",
-    },
-    "fused/moe/copy_engine_kernels.py": {"_take_pieces", "dispatch_by_engine"},
-    "fused/moe/dispatch_kernels.py": {
-        "_receive_tokens",
-        "_send_tokens",
-        "_take_tokens",
-        "dispatch_at_once",
-        "dispatch_decode",
-        "dispatch_tokens",
-        "keep_tokens",
-        "know_lists",
-        "know_rows",
-        "lay_out_experts",
-    },
-    "fused/moe/routing_kernels.py": {
-        "_count",
-        "_put_pairs",
-        "lay_out",
-        "lay_out_few",
-        "lay_out_pairs",
-        "lay_out_rows",
-        "send_lists",
-    },
-    "fused/flash_decode/kernels.py": {"decode_parts"},
-    "fused/grouped_matmul/kernels.py": {"_tile"},
     "stream_kernels/lean.py": {"move"},
 }
 MANY_FILES: set[str] = set()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Slots, in kernels: who sends waits until one is free, fills it and says so; see ``slots``."""
 
+from typing import Any, NamedTuple
+
 import triton.language as tl
 
 from ...triton.primitives.backend import device_function, meet, reach, wait
@@ -10,6 +12,14 @@ from ...triton.signals import signal_op
 
 DEPTH = tl.constexpr(2)
 SENT, TAKEN, FULL, FREE = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
+
+
+class Members(NamedTuple):
+    """A team as a kernel sees it: its row, the caller's place, how many there are."""
+
+    row: Any
+    me: Any
+    n_pes: Any
 
 
 @device_function

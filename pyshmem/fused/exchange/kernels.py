@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels that move parts of tensors between PEs: by flags in data, or through slots."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import triton
 import triton.language as tl
@@ -14,6 +14,7 @@ from ...triton.tile import store
 from .._shared.slots_kernels import (
     SENT,
     TAKEN,
+    Members,
     await_slot,
     count_slots,
     free_slot,
@@ -22,14 +23,6 @@ from .._shared.slots_kernels import (
 )
 
 # Numbers that change from call to call stay parameters: Triton compiles anew for values in a group.
-
-
-class Members(NamedTuple):
-    """A team as a kernel sees it: its row, the caller's place, how many there are."""
-
-    row: Any
-    me: Any
-    n_pes: Any
 
 
 class Tile(NamedTuple):

@@ -111,13 +111,13 @@ def _plan(space: Workspace, q: torch.Tensor, k: torch.Tensor, lengths: Any, scal
     behind: tuple[Any, ...] = keys, kv_heads, queries, splits, factor
     if lengths is None:
         behind = None, *behind
+    split = kernels.Split(
+        group, lengths is not None and lengths.dim() == 2, power_of_2(queries),
+        power_of_2(group * queries, 16), d, wide, _KEYS,
+    )  # fmt: skip
     parts = Launch(
         kernels.decode_parts, (batch * kv_heads, splits), behind,
-        {
-            "GROUP": group, "EACH": lengths is not None and lengths.dim() == 2,
-            "QP": power_of_2(queries), "ROWS": power_of_2(group * queries, 16),
-            "D": d, "DP": wide, "KEYS": _KEYS, "num_warps": 4, "num_stages": 3,
-        },
+        {"SPLIT": split, "num_warps": 4, "num_stages": 3},
     )  # fmt: skip
     merge = Launch(
         kernels.merge_parts, min(items, _PROGRAMS), (items, splits, _channel(space, wide), context()),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of ``flash_decode``: parts of the caller's keys, then all parts of all members."""
 
+from typing import NamedTuple
+
 import triton
 import triton.language as tl
 
@@ -11,6 +13,21 @@ from ...triton.teams import place_in
 
 _INTERPRETED = tl.constexpr(INTERPRETED)
 _MINUS = tl.constexpr(float("-inf"))
+
+
+class Split(NamedTuple):
+    """Constants of a split: queries of a head of keys, extents as powers of two, keys at a time.
+
+    EACH: every query has a length. QP, ROWS, DP: queries, rows of a tile, elements D of a key.
+    """
+
+    GROUP: int
+    EACH: bool
+    QP: int
+    ROWS: int
+    D: int
+    DP: int
+    KEYS: int
 
 
 @device_function
@@ -29,16 +46,21 @@ def _dot(a, b):
 
 @triton.jit
 def decode_parts(
-    sums, stats, q, k, v, lengths, keys, heads, queries, splits, scale, GROUP: tl.constexpr,
-    EACH: tl.constexpr, QP: tl.constexpr, ROWS: tl.constexpr, D: tl.constexpr, DP: tl.constexpr,
-    KEYS: tl.constexpr,
+    sums, stats, q, k, v, lengths, keys, heads, queries, splits, scale, SPLIT: tl.constexpr
 ):  # fmt: skip
     """Attention of all queries that share a head of keys, over one split of the caller's keys.
 
     ``sums`` are not divided; ``stats`` are the largest score, in units of log2, and the sum of weights.
-    A split's keys follow from the sequence's length, so that all splits have work. EACH: every query has
-    a length, and the longest is the sequence's; QP is their number as a power of two.
+    A split's keys follow from the sequence's length, so that all splits have work. With EACH the longest
+    length is the sequence's.
     """
+    GROUP: tl.constexpr = SPLIT.GROUP
+    EACH: tl.constexpr = SPLIT.EACH
+    QP: tl.constexpr = SPLIT.QP
+    ROWS: tl.constexpr = SPLIT.ROWS
+    D: tl.constexpr = SPLIT.D
+    DP: tl.constexpr = SPLIT.DP
+    KEYS: tl.constexpr = SPLIT.KEYS
     batch, head = tl.program_id(0) // heads, tl.program_id(0) % heads
     split = tl.program_id(1)
     if EACH:

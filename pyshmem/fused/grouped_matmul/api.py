@@ -48,10 +48,11 @@ def multiply_groups(
         programs = torch.cuda.get_device_properties(tokens.device).multi_processor_count
     scaled = scales is not None
     given = tokens.view(torch.uint8) if scaled else tokens
+    tile = kernels.Tile(scaled, turned, high, wide, GROUP if scaled else deep)
     with staged("multiply groups"):
         kernels.group_matmul_tiles[(programs,)](
-            out, given, scales if scaled else tokens, rows, offsets, weights, experts, n, k, FP8=scaled,
-            BASED=based, TURNED=turned, BM=high, BN=wide, BK=GROUP if scaled else deep, num_warps=8,
+            out, given, scales if scaled else tokens, rows, offsets, weights, experts, n, k, BASED=based,
+            TILE=tile, num_warps=8,
             num_stages=2 if weights.dtype == torch.float32 or scaled else 3,
         )  # fmt: skip
 

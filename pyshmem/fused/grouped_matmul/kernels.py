@@ -1,12 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kernel of ``group_matmul``: tiles of all experts, dealt out to the programs of one grid."""
 
+from typing import NamedTuple
+
 import triton
 import triton.language as tl
 
 from ...triton.primitives.backend import INTERPRETED, device_function
 
 _INTERPRETED = tl.constexpr(INTERPRETED)
+
+
+class Tile(NamedTuple):
+    """Constants of a product: extents of a tile; FP8: rows are bits, BK of which have a scale.
+
+    TURNED: weights lie as (experts, n, k).
+    """
+
+    FP8: bool
+    TURNED: bool
+    BM: int
+    BN: int
+    BK: int
 
 
 @device_function
@@ -19,10 +34,14 @@ def _dot(a, b, total):
 
 @device_function
 def _tile(
-    y, x, scales, rows, w, base, lo, hi, e, pm, pn, n, k, FP8: tl.constexpr, TURNED: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    y, x, scales, rows, w, base, lo, hi, e, pm, pn, n, k, TILE: tl.constexpr
 ):  # fmt: skip
     """Rows ``lo + pm * BM`` on of the result, of expert ``e``, and columns ``pn * BN`` on."""
+    FP8: tl.constexpr = TILE.FP8
+    TURNED: tl.constexpr = TILE.TURNED
+    BM: tl.constexpr = TILE.BM
+    BN: tl.constexpr = TILE.BN
+    BK: tl.constexpr = TILE.BK
     lines = lo + pm * BM + tl.arange(0, BM)
     if rows is None:
         here = lines.to(tl.int64)
@@ -45,7 +64,7 @@ def _tile(
             mask=(ks[:, None] < k) & (columns[None, :] < n),
             other=0,
         )
-        if FP8:  # their bits; BK is the group of a scale
+        if FP8:
             scale = tl.load(scales + here * (k // BK) + k0 // BK, mask=lines < hi, other=0)
             a = (a.to(tl.float8e4nv, bitcast=True).to(tl.float32) * scale[:, None]).to(
                 w.dtype.element_ty
@@ -58,15 +77,15 @@ def _tile(
 
 @triton.jit
 def group_matmul_tiles(
-    y, x, scales, rows, offsets, w, experts, n, k, FP8: tl.constexpr, BASED: tl.constexpr,
-    TURNED: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    y, x, scales, rows, offsets, w, experts, n, k, BASED: tl.constexpr, TILE: tl.constexpr
 ):  # fmt: skip
     """How many tiles an expert has says device memory; each program takes every so-manieth of them all.
 
     An expert's tiles of one column of weights follow each other, so that they share it in L2. Without
     ``rows`` a pair has its own row of ``x``. BASED: ``y`` begins with the first expert's first pair.
-    TURNED: weights lie as (experts, n, k).
     """
+    BM: tl.constexpr = TILE.BM
+    BN: tl.constexpr = TILE.BN
     base = tl.load(offsets) if BASED else tl.cast(0, tl.int32)
     tile = tl.program_id(0)
     before = tl.cast(0, tl.int32)
@@ -78,7 +97,7 @@ def group_matmul_tiles(
             place = tile - before
             _tile(
                 y, x, scales, rows, w, base, lo, hi, tl.cast(e, tl.int32), place % high, place // high,
-                n, k, FP8, TURNED, BM, BN, BK,
+                n, k, TILE,
             )  # fmt: skip
             tile += tl.num_programs(0)
         before += high * wide

@@ -13,13 +13,13 @@ from ...host.teams.team import TEAM_WORLD, Team
 from ...triton import context
 from .._shared.arguments import check_tensor, on_tensors, result
 from .._shared.powers import power_of_2
-from .._shared.slots import LAUNCH, number_of, programs, refuse_grad, refuse_many
+from .._shared.slots import LAUNCH, programs, refuse_grad, refuse_many
 from .._shared.workspace import Workspace, workspace
 from .calls import combine_by_operator, dispatch_by_operator, needs_operator
-from .combine_kernels import combine_tokens
+from .combine_kernels import Sum, combine_tokens
 from .dispatch import Dispatch
 from .handle import GROUP, ExpertHandle
-from .routing import BLOCK, COLUMNS, LISTERS, chunks_of, lists_of
+from .routing import COLUMNS, chunks_of, constants_of, table_of
 
 FLOATS = (torch.bfloat16, torch.float16, torch.float32)
 _INDICES = (torch.int32, torch.int64)
@@ -186,12 +186,10 @@ def combine(
     space.agree("expert_combine", y.dtype, hidden, k, most)
     if not most or not hidden:
         return dest
-    room, travel = chunks_of(space, most, hidden * y.itemsize)
+    moves = chunks_of(space, most, hidden, hidden * y.itemsize)
+    tile = Sum(min(COLUMNS // 2, power_of_2(hidden)), space.n_pes == 2, moves.chunks > programs())
     combine_tokens[(2 * programs(),)](
-        dest, y, pairs, topk_weights, ids, tokens, most, experts, *lists_of(space, most * k),
-        room.block, room.head, room.words, *travel, hidden, context(), TEAM=number_of(space), K=k,
-        PROGRAMS=programs(), LISTERS=LISTERS, BLOCK=BLOCK, TC=min(COLUMNS // 2, power_of_2(hidden)),
-        PAIR=space.n_pes == 2, EARLY=travel.chunks > programs(),
-        **LAUNCH,
+        dest, y, pairs, topk_weights, ids, tokens, most, experts, table_of(space, most * k), *moves,
+        context(), CALL=constants_of(space, k), SUM=tile, **LAUNCH,
     )  # fmt: skip
     return dest

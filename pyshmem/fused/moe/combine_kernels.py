@@ -5,6 +5,8 @@ Slots are as in ``dispatch_kernels``: a token has its place whether it comes fro
 Sums of the caller's experts for its own tokens go through none: who receives makes them, then waits.
 """
 
+from typing import NamedTuple
+
 import triton
 import triton.language as tl
 
@@ -15,6 +17,7 @@ from ...triton.tile import store
 from .._shared.slots_kernels import (
     SENT,
     TAKEN,
+    Members,
     await_free,
     await_slot,
     close_others,
@@ -25,7 +28,15 @@ from .._shared.slots_kernels import (
     slot_number,
     slot_rows,
 )
-from .routing_kernels import await_lists, end_lists, goes_to, lists_of_call, send_lists
+from .routing_kernels import await_lists, end_routing, goes_to, routing_of_call, send_lists
+
+
+class Sum(NamedTuple):
+    """Constants of sums: elements of a token at a time; PAIR: two members; EARLY: wait, then sum."""
+
+    TC: int
+    PAIR: bool
+    EARLY: bool
 
 
 @device_function
@@ -65,18 +76,24 @@ def _has_pair(pairs, K: tl.constexpr):
 
 @device_function
 def _send_sums(
-    y, pairs, weights, cells, most, block, head, words, chunks, rows, pitch, width, team, row, me,
-    n_pes, ctx, K: tl.constexpr, PROGRAMS: tl.constexpr, TC: tl.constexpr,
+    y, pairs, weights, cells, most, slots, chunks, shape, members, ctx, CALL: tl.constexpr,
+    SUM: tl.constexpr,
 ):  # fmt: skip
     """What the caller's experts made of the other members' tokens."""
-    lane = tl.program_id(0)
+    TEAM: tl.constexpr = CALL.TEAM
+    K: tl.constexpr = CALL.K
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
+    TC: tl.constexpr = SUM.TC
+    rows, pitch, width = shape
+    row, me, n_pes = members
+    program = tl.program_id(0)
     dtype: tl.constexpr = y.dtype.element_ty
-    for chunk in range(lane, chunks, PROGRAMS):
+    for chunk in range(program, chunks, PROGRAMS):
         nth = chunk // PROGRAMS
         for k in range(n_pes - 1):
             member = (me + 1 + k) % n_pes
-            pe = world_pe(team, row, member)
-            number, place = next_slot(block, head, words, nth, lane, me, member, n_pes, PROGRAMS)
+            pe = world_pe(TEAM, row, member)
+            number, place = next_slot(*slots, nth, program, me, member, n_pes, PROGRAMS)
             waits = tl.cast(1, tl.int32)
             for r in range(rows):
                 t = tl.cast(chunk * rows + r, tl.int64)
@@ -88,74 +105,86 @@ def _send_sums(
                             cols = c0 + tl.arange(0, TC)
                             total = _weighted(y, first, weight, c0, width, dtype, K, TC)
                             if waits != 0:
-                                await_free(block, number, lane, member, pe, n_pes, PROGRAMS, ctx)
+                                await_free(
+                                    slots.block, number, program, member, pe, n_pes, PROGRAMS, ctx
+                                )
                             waits = tl.cast(0, tl.int32)
                             at = slot_rows(place, r, pitch, dtype) + cols
                             store(at, total, pe, ctx, mask=cols < width)
             if waits != 0:
-                await_free(block, number, lane, member, pe, n_pes, PROGRAMS, ctx)
-            send_slot(block, number, lane, me, pe, n_pes, PROGRAMS, ctx)
-    close_others(block, SENT, lane, me, n_pes, chunks, PROGRAMS)
+                await_free(slots.block, number, program, member, pe, n_pes, PROGRAMS, ctx)
+            send_slot(slots.block, number, program, me, pe, n_pes, PROGRAMS, ctx)
+    close_others(slots.block, SENT, program, me, n_pes, chunks, PROGRAMS)
 
 
 @device_function
-def _await_sums(
-    block, head, words, nth, lane, team, row, me, n_pes, ctx, PROGRAMS: tl.constexpr
-):  # fmt: skip
+def _await_sums(slots, nth, program, members, ctx, CALL: tl.constexpr):
     """A chunk's slots of all other members are full when it returns."""
+    TEAM: tl.constexpr = CALL.TEAM
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
+    row, me, n_pes = members
     for k in range(n_pes - 1):
         member = (me + n_pes - 1 - k) % n_pes
-        pe = world_pe(team, row, member)
-        await_slot(block, head, words, nth, lane, member, pe, n_pes, PROGRAMS, ctx)
+        pe = world_pe(TEAM, row, member)
+        await_slot(*slots, nth, program, member, pe, n_pes, PROGRAMS, ctx)
 
 
 @device_function
 def _sent(
-    ids, t, experts, member, block, head, words, nth, lane, r, cols, pitch, width, n_pes,
-    dtype: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr,
+    ids, t, experts, member, slots, nth, program, r, cols, shape, n_pes, dtype: tl.constexpr,
+    CALL: tl.constexpr,
 ):  # fmt: skip
     """What another member has sent for a token; 0 if it has no expert of it."""
-    place = slot_again(block, head, words, nth, lane, member, n_pes, PROGRAMS)
+    K: tl.constexpr = CALL.K
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
+    place = slot_again(*slots, nth, program, member, n_pes, PROGRAMS)
     sent = goes_to(member, ids, t, t + 1, experts, K)
-    there = cols < tl.where(sent, width, 0)
-    return tl.load(slot_rows(place, r, pitch, dtype) + cols, mask=there, other=0)
+    there = cols < tl.where(sent, shape.width, 0)
+    return tl.load(slot_rows(place, r, shape.pitch, dtype) + cols, mask=there, other=0)
 
 
 @device_function
 def _total(
-    own, ids, t, experts, block, head, words, nth, lane, r, cols, pitch, width, me, n_pes,
-    dtype: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr,
+    own, ids, t, experts, slots, nth, program, r, cols, shape, members, dtype: tl.constexpr,
+    CALL: tl.constexpr,
 ):  # fmt: skip
     """A token's sums of all members, added in float32 in PE order."""
+    _, me, n_pes = members
     total = tl.zeros(own.shape, tl.float32)
     for member in range(n_pes):
         value = own
         if member != me:
             value = _sent(
-                ids, t, experts, member, block, head, words, nth, lane, r, cols, pitch, width, n_pes,
-                dtype, K, PROGRAMS,
-            )  # fmt: skip
+                ids, t, experts, member, slots, nth, program, r, cols, shape, n_pes, dtype, CALL
+            )
         total += value.to(tl.float32)
     return total
 
 
 @device_function
 def _add_sums(
-    out, y, pairs, weights, ids, tokens, most, experts, block, head, words, chunks, rows, pitch, width,
-    team, row, me, n_pes, ctx, K: tl.constexpr, PROGRAMS: tl.constexpr, TC: tl.constexpr,
-    PAIR: tl.constexpr, EARLY: tl.constexpr,
+    out, y, pairs, weights, ids, tokens, most, experts, slots, chunks, shape, members, ctx,
+    CALL: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
     """The members' sums of each token, added in float32 in PE order; the caller's own is made here.
 
     With many chunks it waits first, for then the slots have long been full; else with its own sum made.
     """
-    lane = tl.program_id(0) - PROGRAMS
+    TEAM: tl.constexpr = CALL.TEAM
+    K: tl.constexpr = CALL.K
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
+    TC: tl.constexpr = SUM.TC
+    PAIR: tl.constexpr = SUM.PAIR
+    EARLY: tl.constexpr = SUM.EARLY
+    rows, _, width = shape
+    row, me, n_pes = members
+    program = tl.program_id(0) - PROGRAMS
     dtype: tl.constexpr = out.dtype.element_ty
-    for chunk in range(lane, chunks, PROGRAMS):
+    for chunk in range(program, chunks, PROGRAMS):
         nth = chunk // PROGRAMS
         waits = tl.cast(1, tl.int32)
         if EARLY:
-            _await_sums(block, head, words, nth, lane, team, row, me, n_pes, ctx, PROGRAMS)
+            _await_sums(slots, nth, program, members, ctx, CALL)
         for r in range(rows):
             t = tl.cast(chunk * rows + r, tl.int32)
             if t < tokens:
@@ -163,8 +192,8 @@ def _add_sums(
                     cols = c0 + tl.arange(0, TC)
                     if EARLY and PAIR:  # on its way while the own sum is made
                         value = _sent(
-                            ids, t, experts, 1 - me, block, head, words, nth, lane, r, cols, pitch,
-                            width, n_pes, dtype, K, PROGRAMS,
+                            ids, t, experts, 1 - me, slots, nth, program, r, cols, shape, n_pes, dtype,
+                            CALL,
                         )  # fmt: skip
                     own = _weighted(
                         y, pairs + (me * most + t) * K, weights + t.to(tl.int64) * K, c0, width, dtype,
@@ -172,56 +201,66 @@ def _add_sums(
                     )  # fmt: skip
                     if not EARLY:
                         if waits != 0:
-                            _await_sums(
-                                block, head, words, nth, lane, team, row, me, n_pes, ctx, PROGRAMS
-                            )
+                            _await_sums(slots, nth, program, members, ctx, CALL)
                         waits = tl.cast(0, tl.int32)
                     if EARLY and PAIR:  # the sum of two is the same in both orders
                         total = own.to(tl.float32) + value.to(tl.float32) + 0.0
                     else:
                         total = _total(
-                            own, ids, t, experts, block, head, words, nth, lane, r, cols, pitch, width,
-                            me, n_pes, dtype, K, PROGRAMS,
+                            own, ids, t, experts, slots, nth, program, r, cols, shape, members, dtype,
+                            CALL,
                         )  # fmt: skip
                     tl.store(
                         out + t.to(tl.int64) * width + cols, total.to(dtype), mask=cols < width
                     )
         if not EARLY:
             if waits != 0:
-                _await_sums(block, head, words, nth, lane, team, row, me, n_pes, ctx, PROGRAMS)
+                _await_sums(slots, nth, program, members, ctx, CALL)
         for k in range(n_pes - 1):
             member = (me + n_pes - 1 - k) % n_pes
-            number = slot_number(block, nth, lane, member, n_pes, PROGRAMS)
-            pe = world_pe(team, row, member)
-            free_slot(block, number, lane, me, pe, n_pes, PROGRAMS, ctx)
-    close_others(block, TAKEN, lane, me, n_pes, chunks, PROGRAMS)
+            number = slot_number(slots.block, nth, program, member, n_pes, PROGRAMS)
+            pe = world_pe(TEAM, row, member)
+            free_slot(slots.block, number, program, me, pe, n_pes, PROGRAMS, ctx)
+    close_others(slots.block, TAKEN, program, me, n_pes, chunks, PROGRAMS)
 
 
 @triton.jit(do_not_specialize=["tokens", "most", "chunks"])
 def combine_tokens(
-    out, y, pairs, weights, ids, tokens, most, experts, lists, lists_head, cells, block, head, words,
-    chunks, rows, pitch, width, ctx, TEAM: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr,
-    LISTERS: tl.constexpr, BLOCK: tl.constexpr, TC: tl.constexpr, PAIR: tl.constexpr,
-    EARLY: tl.constexpr,
+    out, y, pairs, weights, ids, tokens, most, experts, table, slots, chunks, shape, ctx,
+    CALL: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
     """Both modes: weights go to the experts, sums come back."""
+    TEAM: tl.constexpr = CALL.TEAM
+    K: tl.constexpr = CALL.K
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
     row = team_row(TEAM, ALLTOALL, ctx)
     me, n_pes = place_in(TEAM, row, ctx)
-    number, base = lists_of_call(lists, lists_head, cells, n_pes)
-    lane = tl.program_id(0)
-    if lane >= PROGRAMS:
+    members = Members(row, me, n_pes)
+    routing = routing_of_call(table, n_pes)
+    program = tl.program_id(0)
+    if program >= PROGRAMS:
         send_lists(
-            lists, number, base, cells, weights, tokens * K, tokens * K, most * K, 0, lane - PROGRAMS,
-            TEAM, row, me, n_pes, ctx, K, PROGRAMS, LISTERS, BLOCK, False,
+            routing, weights, tokens * K, tokens * K, most * K, 0, program - PROGRAMS, members, ctx,
+            CALL, False,
         )  # fmt: skip
         _add_sums(
-            out, y, pairs, weights, ids, tokens, most, experts, block, head, words, chunks, rows, pitch,
-            width, TEAM, row, me, n_pes, ctx, K, PROGRAMS, TC, PAIR, EARLY,
+            out, y, pairs, weights, ids, tokens, most, experts, slots, chunks, shape, members, ctx,
+            CALL, SUM,
         )  # fmt: skip
     else:
-        await_lists(lists, number, most * K, n_pes, ctx, PROGRAMS, LISTERS, BLOCK)
+        await_lists(routing, most * K, n_pes, ctx, CALL)
         _send_sums(
-            y, pairs, base, cells, most, block, head, words, chunks, rows, pitch, width, TEAM, row, me,
-            n_pes, ctx, K, PROGRAMS, TC,
-        )  # fmt: skip
-    end_lists(lists, number)
+            y,
+            pairs,
+            routing.base,
+            routing.cells,
+            most,
+            slots,
+            chunks,
+            shape,
+            members,
+            ctx,
+            CALL,
+            SUM,
+        )
+    end_routing(routing)

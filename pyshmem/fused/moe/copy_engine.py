@@ -20,13 +20,14 @@ from ...triton.primitives.backend import INTERPRETED
 from .._shared.algorithm import NEVER, choose
 from .._shared.copy_engine import CopyChannel, side_stream
 from .._shared.workspace import Workspace, device_heap_is_near
+from .copy_engine_kernels import Arrivals
 
 _DEFAULT = ((NEVER, "simple"),)
 #: The least part of the tokens that has to go to a member: of fewer, slots move fewer bytes.
 _SHARE = 0.77
-#: Pieces of a member's tokens, at most links.CHUNKS: a word holds up a copy engine for a moment.
-_PIECES = 3 if INTERPRETED else 6
-#: What the tokens of a piece are a multiple of, and so of those that a program takes at a time.
+#: Chunks of a member's tokens, at most ``CHUNKS``: a word holds up a copy engine for a moment.
+_CHUNKS = 3 if INTERPRETED else 6
+#: What the tokens of a chunk are a multiple of, and so of those that a program takes at a time.
 _UNIT = 4
 
 
@@ -51,13 +52,13 @@ def algorithm_of(
     return choose(space, "expert_dispatch", size, can, _DEFAULT, algorithm)
 
 
-class Pieces(NamedTuple):
-    """A member's tokens as they travel.
+class TokenCopies(NamedTuple):
+    """A member's tokens as copy engines move them.
 
     Attributes:
         channel: by which they come.
         most: how many at most.
-        step: how many in a piece.
+        step: how many in a chunk.
         nbytes: of a token.
     """
 
@@ -66,22 +67,22 @@ class Pieces(NamedTuple):
     step: int
     nbytes: int
 
-    def places(self, dtype: torch.dtype) -> tuple[torch.Tensor, int, torch.Tensor, int]:
-        """As kernels see them: the block, elements of a slot, words, tokens of a piece."""
+    def arrivals(self, dtype: torch.dtype) -> Arrivals:
+        """As kernels see them."""
         block, slot = self.channel.block.view(dtype), self.channel.slot // dtype.itemsize
-        return block, slot, self.channel.full_words(), self.step
+        return Arrivals(block, slot, self.channel.full_words())
 
     def send(self, x: torch.Tensor, tokens: int) -> None:
-        """The first ``tokens`` tokens to all others. No piece is empty: nobody would await its word."""
+        """The first ``tokens`` tokens to all others. No chunk is empty: nobody would await its word."""
         side, channel, source = side_stream(x.device).handle, self.channel, x.data_ptr()
         side_stream(x.device).fork(current_stream())
         for k in range(1, channel.n_pes):
             member = (channel.me + k) % channel.n_pes
             channel.claim(member, side)  # without tokens, too: the member releases what it was sent
             bounds = itertools.pairwise([*range(0, tokens, self.step), tokens])
-            for piece, (begin, end) in enumerate(bounds):
+            for chunk, (begin, end) in enumerate(bounds):
                 at, nbytes = begin * self.nbytes, (end - begin) * self.nbytes
-                channel.send(member, at, source + at, nbytes, piece, side)
+                channel.send(member, at, source + at, nbytes, chunk, side)
 
     def end(self, x: torch.Tensor) -> None:
         """Behind the kernel that has taken the others': they may send again."""
@@ -92,18 +93,18 @@ class Pieces(NamedTuple):
         side_stream(x.device).join(stream)
 
 
-def pieces_of(space: Workspace, most: int, nbytes: int) -> Pieces | None:
+def copies_of(space: Workspace, most: int, nbytes: int) -> TokenCopies | None:
     """For ``most`` tokens of ``nbytes`` bytes of each member; None if the device heap has no room.
 
     Heaps are alike, so all members come to the same. What was found is kept until the workspace grows.
     """
 
-    def make() -> Pieces | None:
+    def make() -> TokenCopies | None:
         try:
             channel = CopyChannel(space, "tokens of experts", most * nbytes)
         except errors.HeapExhausted:
             return None
-        return Pieces(channel, most, -(-most // (_PIECES * _UNIT)) * _UNIT, nbytes)
+        return TokenCopies(channel, most, -(-most // (_CHUNKS * _UNIT)) * _UNIT, nbytes)
 
-    made: Pieces | None = space.plan(("tokens of experts", most, nbytes), make)
+    made: TokenCopies | None = space.plan(("tokens of experts", most, nbytes), make)
     return made

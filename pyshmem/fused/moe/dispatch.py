@@ -13,16 +13,16 @@ from ..._torch.staging import capturing
 from ...host.teams.team import Team
 from ...triton import context
 from ...triton.primitives.backend import INTERPRETED
-from .._shared.copy_engine import CHUNKS
 from .._shared.powers import power_of_2
-from .._shared.slots import LAUNCH, gather_numbers, number_of, programs
+from .._shared.slots import LAUNCH, gather_numbers, programs
 from .._shared.workspace import Workspace, workspace
 from . import dispatch_kernels as kernels
-from .copy_engine import Pieces, algorithm_of, pieces_of
+from .copy_engine import TokenCopies, algorithm_of, copies_of
 from .copy_engine_kernels import dispatch_by_engine
 from .handle import GROUP, ExpertHandle
 from .numbers import numbers_of, recent_of
-from .routing import BLOCK, COLUMNS, LISTERS, chunks_of, lists_of
+from .routing import COLUMNS, Chunks, RoutingTable, chunks_of, constants_of, table_of
+from .routing_kernels import Call, Layout, LayoutTile
 
 _FEW_PES = 4  # so many that most tokens go to all of them
 _FEW_CELLS = 16 if INTERPRETED else 8192  # of lists that programs lay out without a wait
@@ -35,18 +35,18 @@ class _Plan(NamedTuple):
     """What follows from sizes.
 
     Attributes:
-        lists: arguments that say where lists are.
-        travel: those of slots and of chunks.
-        tile: constants of kernels that move tokens.
+        table: the routing table.
+        moves: slots and chunks.
+        call: constants of all kernels.
+        tile: those of kernels that move tokens.
         layout: those of kernels that lay out.
-        fixed: those of all.
     """
 
-    lists: tuple[Any, ...]
-    travel: tuple[Any, ...]
-    tile: dict[str, Any]
-    layout: dict[str, Any]
-    fixed: dict[str, Any]
+    table: RoutingTable
+    moves: Chunks
+    call: Call
+    tile: kernels.Tile
+    layout: LayoutTile
 
 
 class _Try(NamedTuple):
@@ -104,28 +104,23 @@ class Dispatch:
         return plan
 
     def _new_plan(self, most: int) -> _Plan:
-        lists = lists_of(self.space, most * self.k)
+        table = table_of(self.space, most * self.k)
         scales = 4 * (self.hidden // GROUP)
         nbytes = self.hidden + scales if self.fp8 else self.hidden * self.x.itemsize
-        room, chunks = chunks_of(self.space, most, nbytes)
-        most_rows, width, experts = (
-            power_of_2(chunks.rows),
-            power_of_2(self.k),
-            power_of_2(self.experts + 3),
+        moves = chunks_of(self.space, most, self.hidden, nbytes)
+        most_rows = power_of_2(moves.shape.rows)
+        width, experts = power_of_2(self.k), power_of_2(self.experts + 3)
+        tile = kernels.Tile(
+            FP8=self.fp8,
+            ALL=self.space.n_pes <= _FEW_PES,
+            TR=1 if self.fp8 else min(_ROWS, most_rows),
+            TT=min(2 * _ROWS if self.fp8 else _ROWS, most_rows),
+            TC=min(COLUMNS, power_of_2(self.hidden)),
         )
-        tile = {
-            "FP8": self.fp8, "ALL": self.space.n_pes <= _FEW_PES,
-            "TR": 1 if self.fp8 else min(_ROWS, most_rows),
-            "TT": min(2 * _ROWS if self.fp8 else _ROWS, most_rows),
-            "TC": min(COLUMNS, power_of_2(self.hidden)),
-        }  # fmt: skip
-        layout = {
-            "KP": width, "LISTERS": LISTERS, "BLOCK": BLOCK, "EP": experts,
-            "TB": max(1, _CELLS // (width * experts)), "TN": max(1, _PAIRS // width),
-        }  # fmt: skip
-        fixed = {"TEAM": number_of(self.space), "K": self.k, "PROGRAMS": programs(), **LAUNCH}
-        travel = room.block, room.head, room.words, *chunks, self.hidden
-        return _Plan(tuple(lists), travel, tile, layout, fixed)
+        layout = LayoutTile(
+            width, experts, TB=max(1, _CELLS // (width * experts)), TN=max(1, _PAIRS // width)
+        )
+        return _Plan(table, moves, constants_of(self.space, self.k), tile, layout)
 
     def _pairs_for(self, most: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Where the layout goes that a handle has: rows, pairs, offsets."""
@@ -136,9 +131,9 @@ class Dispatch:
         """What programs count, and behind it positions."""
         return self._ints(2 * programs() * power_of_2(self.experts + 3) + positions)
 
-    def _places(self, out: torch.Tensor, scales: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    def _dest(self, out: torch.Tensor, scales: Any) -> kernels.Dest:
         """As kernels see them."""
-        return (out.view(torch.uint8), scales) if self.fp8 else (out, out)
+        return kernels.Dest(out.view(torch.uint8), scales) if self.fp8 else kernels.Dest(out, out)
 
     def _handle(
         self, mode: str, scales: Any, rows: torch.Tensor, pairs: torch.Tensor,
@@ -151,17 +146,17 @@ class Dispatch:
         n, plan = self.space.n_pes, self._plan(most)
         out, scales = self._outputs(n * most)
         made = rows, pairs, offsets = self._pairs_for(most)
-        layout, counts = {**plan.layout, "TO": 0}, offsets
+        layout, counts = plan.layout, offsets
         if n * most * self.k <= _FEW_CELLS:
             own = power_of_2(-(-n * most // programs()))
-            layout["TO"] = own
-            layout["TB"] = max(1, _CELLS // (own * layout["KP"] ** 2))
+            layout = layout._replace(TO=own, TB=max(1, _CELLS // (own * layout.KP**2)))
         else:
             counts = self._scratch(0)
         if most:
             kernels.dispatch_decode[(2 * programs(),)](
-                *self._places(out, scales), *made, counts, self.x, self.ids, self.tokens, most,
-                self.experts, *plan.lists, *plan.travel, context(), **plan.tile, **layout, **plan.fixed,
+                self._dest(out, scales), Layout(*made, counts), kernels.Given(self.x, self.ids),
+                self.tokens, most, self.experts, plan.table, *plan.moves, context(), CALL=plan.call,
+                TILE=plan.tile, LAYOUT=layout, **LAUNCH,
             )  # fmt: skip
         else:
             offsets.zero_()
@@ -213,25 +208,28 @@ class Dispatch:
         n, plan, numbers = self.space.n_pes, self._plan(most), numbers_of(self.space)
         # Where most of the room would be used it is taken at once, and tokens move while the host waits.
         early = n <= 2 * self.k
-        pieces = self._pieces(most, early)
+        copies = self._copies(most, early)
         made = self._pairs_for(most)
         counts, words = self._scratch(n * most), numbers.next()
-        lists = self.x, self.ids, self.tokens, most, self.experts, *plan.lists
+        layout, given = Layout(*made, counts), kernels.Given(self.x, self.ids)
+        sizes = self.tokens, most, self.experts, plan.table
+        fixed = {"CALL": plan.call, "LAYOUT": plan.layout, **LAUNCH}
         found = self._outputs(n * most) if early else None
-        if found is not None and pieces is not None:
-            self._by_engine(pieces, found[0], (*made, counts, words, *lists), plan)
+        if found is not None and copies is not None:
+            fixed["TILE"] = plan.tile
+            self._by_engine(copies, found[0], (layout, words, given, *sizes), fixed)
         elif found is not None:
             kernels.dispatch_at_once[(2 * programs(),)](
-                *self._places(*found), *made, counts, words, *lists, *plan.travel, context(),
-                **plan.tile, **plan.layout, **plan.fixed,
+                self._dest(*found), layout, words, given, *sizes, *plan.moves, context(),
+                TILE=plan.tile, **fixed,
             )  # fmt: skip
         else:
             kernels.lay_out_experts[(2 * programs(),)](
-                *made, counts, words, *lists[1:], context(), **plan.layout, **plan.fixed
+                layout, words, self.ids, *sizes, context(), **fixed
             )
         return _Try(most, made, counts, found)
 
-    def _pieces(self, most: int, early: bool) -> Pieces | None:
+    def _copies(self, most: int, early: bool) -> TokenCopies | None:
         """How copy engines move the tokens, or None if slots are the call's algorithm."""
         why = None
         if self.fp8:
@@ -240,19 +238,22 @@ class Dispatch:
             why = f"the {self.space.n_pes} members are more than twice the {self.k} experts of a token"
         nbytes = self.hidden * self.x.itemsize
         algorithm = algorithm_of(self.space, most, nbytes, self.k, why, self.algorithm)
-        return pieces_of(self.space, most, nbytes) if algorithm == "copy_engine" else None
+        return copies_of(self.space, most, nbytes) if algorithm == "copy_engine" else None
 
     def _by_engine(
-        self, pieces: Pieces, out: torch.Tensor, arguments: tuple[Any, ...], plan: _Plan
+        self,
+        copies: TokenCopies,
+        out: torch.Tensor,
+        given: tuple[Any, ...],
+        fixed: dict[str, Any],
     ) -> None:
         """Tokens leave at once; the kernel lays out rows while they are on their way."""
-        pieces.send(self.x, min(self.tokens, pieces.most))
-        tile = {name: plan.tile[name] for name in ("TR", "TT", "TC")}
+        copies.send(self.x, min(self.tokens, copies.most))
         dispatch_by_engine[(2 * programs(),)](
-            out, *arguments, *pieces.places(out.dtype), pieces.nbytes, self.hidden, context(),
-            PIECES=CHUNKS, **tile, **plan.layout, **plan.fixed,
+            out, *given, copies.arrivals(out.dtype), copies.step, copies.nbytes, self.hidden, context(),
+            **fixed,
         )  # fmt: skip
-        pieces.end(out)
+        copies.end(out)
 
     def _end(
         self, begun: _Try, total: int, count: int, wrong: int
@@ -291,8 +292,8 @@ class Dispatch:
         """Tokens go where ``positions`` says."""
         plan = self._plan(most)
         kernels.dispatch_tokens[(2 * programs(),)](
-            *self._places(out, scales), positions, self.x, self.ids, self.tokens, most, self.experts,
-            *plan.travel, context(), **plan.tile, **plan.fixed,
+            self._dest(out, scales), positions, kernels.Given(self.x, self.ids), self.tokens, most,
+            self.experts, *plan.moves, context(), CALL=plan.call, TILE=plan.tile, **LAUNCH,
         )  # fmt: skip
 
 

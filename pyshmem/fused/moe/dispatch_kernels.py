@@ -6,6 +6,8 @@ whether it goes to that member or not, and is stored only if it does. What stays
 no slot: who receives a chunk of the others' tokens copies the same chunk of the caller's meanwhile.
 """
 
+from typing import Any, NamedTuple
+
 import triton
 import triton.language as tl
 
@@ -17,6 +19,7 @@ from .._shared.fp8_kernels import FP8_MAX, to_fp8
 from .._shared.slots_kernels import (
     SENT,
     TAKEN,
+    Members,
     await_free,
     await_slot,
     close_others,
@@ -30,17 +33,55 @@ from .._shared.slots_kernels import (
 from .routing_kernels import (
     await_lists,
     await_rows,
-    end_lists,
+    end_routing,
     goes_to,
     lay_out,
     lay_out_few,
     lay_out_pairs,
     lay_out_rows,
-    lists_of_call,
+    routing_of_call,
     send_lists,
 )
 
 _GROUP = tl.constexpr(128)  # elements with one scale
+
+# ``tokens``, ``most`` and ``chunks`` change from call to call and stay parameters: Triton compiles anew
+# for values in a group. So does ``experts``, which may be 1: in a group made here it would be loaded.
+
+
+class Dest(NamedTuple):
+    """Where tokens go that come: they, and scales of FP8."""
+
+    out: Any
+    scales: Any
+
+
+class Given(NamedTuple):
+    """The caller's tokens and their experts."""
+
+    x: Any
+    ids: Any
+
+
+class ChunkShape(NamedTuple):
+    """Tokens of a chunk, bytes from token to token in a slot, elements of a token."""
+
+    rows: Any
+    pitch: Any
+    width: Any
+
+
+class Tile(NamedTuple):
+    """Constants of kernels that move tokens: tokens sent and taken at a time, elements of one.
+
+    FP8: tokens are made FP8. ALL: they are loaded before it is known whether they go.
+    """
+
+    FP8: bool
+    ALL: bool
+    TR: int
+    TT: int
+    TC: int
 
 
 @device_function
@@ -71,10 +112,11 @@ def _store_rows(
 
 
 @device_function
-def take_rows(
-    out, scales, at, comes, place, r, pitch, width, FP8: tl.constexpr, TC: tl.constexpr
-):  # fmt: skip
+def take_rows(to, at, comes, place, r, pitch, width, TILE: tl.constexpr):
     """Tokens out of a slot, those that have come, to their rows ``at``."""
+    FP8: tl.constexpr = TILE.FP8
+    TC: tl.constexpr = TILE.TC
+    out, scales = to
     comes, at = comes[:, None], at.to(tl.int64)[:, None]
     source = slot_rows(place, r, pitch, out.dtype.element_ty)[:, None]
     for c0 in range(0, width, TC):
@@ -91,10 +133,12 @@ def take_rows(
 
 
 @device_function
-def _keep_rows(
-    out, scales, at, comes, x, t, width, FP8: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr
-):  # fmt: skip
+def _keep_rows(to, at, comes, x, t, width, TILE: tl.constexpr):
     """The caller's own tokens that one of its experts wants, to their rows ``at``."""
+    FP8: tl.constexpr = TILE.FP8
+    TR: tl.constexpr = TILE.TR
+    TC: tl.constexpr = TILE.TC
+    out, scales = to
     comes, at = comes[:, None], at.to(tl.int64)[:, None]
     source = x + t.to(tl.int64)[:, None] * width
     for c0 in range(0, width, TC):
@@ -110,22 +154,30 @@ def _keep_rows(
 
 @device_function
 def _send_tokens(
-    x, ids, tokens, experts, block, head, words, chunks, rows, pitch, width, team, row, me, n_pes, ctx,
-    FP8: tl.constexpr, ALL: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr, TR: tl.constexpr,
-    TC: tl.constexpr,
+    given, tokens, experts, slots, chunks, shape, members, ctx, CALL: tl.constexpr, TILE: tl.constexpr
 ):  # fmt: skip
-    """Chunks ``lane``, ``lane + PROGRAMS``, ... go to all other members.
+    """Chunks ``program``, ``program + PROGRAMS``, ... go to all other members.
 
     With ``ALL``, tokens are loaded before it is known whether they go; that a slot is free is waited for
     behind the first load.
     """
-    lane = tl.program_id(0)
-    for chunk in range(lane, chunks, PROGRAMS):
+    TEAM: tl.constexpr = CALL.TEAM
+    K: tl.constexpr = CALL.K
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
+    FP8: tl.constexpr = TILE.FP8
+    ALL: tl.constexpr = TILE.ALL
+    TR: tl.constexpr = TILE.TR
+    TC: tl.constexpr = TILE.TC
+    x, ids = given
+    rows, pitch, width = shape
+    row, me, n_pes = members
+    program = tl.program_id(0)
+    for chunk in range(program, chunks, PROGRAMS):
         nth = chunk // PROGRAMS
         for k in range(n_pes - 1):
             member = (me + 1 + k) % n_pes
-            pe = world_pe(team, row, member)
-            number, place = next_slot(block, head, words, nth, lane, me, member, n_pes, PROGRAMS)
+            pe = world_pe(TEAM, row, member)
+            number, place = next_slot(*slots, nth, program, me, member, n_pes, PROGRAMS)
             for r0 in range(0, rows, TR):
                 r = r0 + tl.arange(0, TR)
                 t = (chunk * rows + r).to(tl.int32)
@@ -136,10 +188,10 @@ def _send_tokens(
                     source = x + t.to(tl.int64)[:, None] * width + cols
                     value = tl.load(source, mask=needed & (cols < width), other=0)
                     if (r0 == 0) & (c0 == 0):
-                        await_free(block, number, lane, member, pe, n_pes, PROGRAMS, ctx)
+                        await_free(slots.block, number, program, member, pe, n_pes, PROGRAMS, ctx)
                     _store_rows(value, goes, place, r, pitch, width, c0, pe, ctx, FP8, TR, TC)
-            send_slot(block, number, lane, me, pe, n_pes, PROGRAMS, ctx)
-    close_others(block, SENT, lane, me, n_pes, chunks, PROGRAMS)
+            send_slot(slots.block, number, program, me, pe, n_pes, PROGRAMS, ctx)
+    close_others(slots.block, SENT, program, me, n_pes, chunks, PROGRAMS)
 
 
 @device_function
@@ -160,10 +212,12 @@ def _row_of(
 
 @device_function
 def keep_tokens(
-    out, scales, positions, x, ids, tokens, chunk, rows, most, experts, width, me, n_pes,
-    FP8: tl.constexpr, COMPACT: tl.constexpr, K: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr,
+    to, positions, given, tokens, chunk, rows, most, experts, width, me, COMPACT: tl.constexpr,
+    K: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """A chunk of the caller's own tokens."""
+    TR: tl.constexpr = TILE.TR
+    x, ids = given
     for r0 in range(0, rows, TR):
         r = r0 + tl.arange(0, TR)
         t = (chunk * rows + r).to(tl.int32)
@@ -171,22 +225,27 @@ def keep_tokens(
         at, comes = _row_of(
             positions, ids, tl.where(valid, t, most), valid, me, me, most, experts, COMPACT, K
         )
-        _keep_rows(out, scales, at, comes, x, t, width, FP8, TR, TC)
+        _keep_rows(to, at, comes, x, t, width, TILE)
 
 
 @device_function
 def _take_tokens(
-    out, scales, positions, lists, cells, chunk, most, experts, block, head, words, rows, pitch,
-    width, lane, team, row, me, n_pes, ctx, FP8: tl.constexpr, COMPACT: tl.constexpr,
-    K: tl.constexpr, PROGRAMS: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
+    to, positions, lists, cells, chunk, most, experts, slots, shape, program, members, ctx,
+    COMPACT: tl.constexpr, CALL: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     """A chunk of each other member's tokens, to rows that ``positions`` names, or to its own range."""
+    TEAM: tl.constexpr = CALL.TEAM
+    K: tl.constexpr = CALL.K
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
+    TT: tl.constexpr = TILE.TT
+    rows, pitch, width = shape
+    row, me, n_pes = members
     nth = chunk // PROGRAMS
     for k in range(n_pes - 1):
         member = (me + n_pes - 1 - k) % n_pes
-        pe = world_pe(team, row, member)
-        number = slot_number(block, nth, lane, member, n_pes, PROGRAMS)
-        place = slot_again(block, head, words, nth, lane, member, n_pes, PROGRAMS)
+        pe = world_pe(TEAM, row, member)
+        number = slot_number(slots.block, nth, program, member, n_pes, PROGRAMS)
+        place = slot_again(*slots, nth, program, member, n_pes, PROGRAMS)
         for r0 in range(0, rows, TT):
             r = r0 + tl.arange(0, TT)
             t = (chunk * rows + r).to(tl.int32)
@@ -196,199 +255,209 @@ def _take_tokens(
                 experts, COMPACT, K,
             )  # fmt: skip
             if r0 == 0:
-                await_slot(block, head, words, nth, lane, member, pe, n_pes, PROGRAMS, ctx)
-            take_rows(out, scales, at, comes, place, r, pitch, width, FP8, TC)
-        free_slot(block, number, lane, me, pe, n_pes, PROGRAMS, ctx)
+                await_slot(*slots, nth, program, member, pe, n_pes, PROGRAMS, ctx)
+            take_rows(to, at, comes, place, r, pitch, width, TILE)
+        free_slot(slots.block, number, program, me, pe, n_pes, PROGRAMS, ctx)
 
 
 @device_function
-def call_of(lists, lists_head, cells, experts, ctx, TEAM: tl.constexpr):
-    """Row of the team, the caller's place in it, its first expert, number and lists of the call."""
+def call_of(table, experts, ctx, TEAM: tl.constexpr):
+    """The team, the caller's first expert, and the routing table of this call."""
     row = team_row(TEAM, ALLTOALL, ctx)
     me, n_pes = place_in(TEAM, row, ctx)
-    first = (me * experts).to(tl.int32)
-    number, base = lists_of_call(lists, lists_head, cells, n_pes)
-    return row, me, n_pes, first, number, base
+    return Members(row, me, n_pes), (me * experts).to(tl.int32), routing_of_call(table, n_pes)
 
 
 @device_function
-def know_lists(
-    lists, number, base, cells, ids, tokens, most, experts, lane, row, me, n_pes, ctx,
-    TEAM: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr, LISTERS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
+def know_lists(routing, ids, tokens, most, experts, program, members, ctx, CALL: tl.constexpr):
     """Throughput: the lists of all members are here when it returns."""
+    K: tl.constexpr = CALL.K
+    n_pes = members.n_pes
     send_lists(
-        lists, number, base, cells, ids, tokens * K, most * K, most * K, experts * n_pes, lane, TEAM,
-        row, me, n_pes, ctx, K, PROGRAMS, LISTERS, BLOCK, False, True,
+        routing, ids, tokens * K, most * K, most * K, experts * n_pes, program, members, ctx, CALL,
+        False, True,
     )  # fmt: skip
-    await_lists(lists, number, most * K, n_pes, ctx, PROGRAMS, LISTERS, BLOCK)
+    await_lists(routing, most * K, n_pes, ctx, CALL)
 
 
 @device_function
 def know_rows(
-    positions, counts, words_out, lists, number, base, cells, ids, tokens, most, first, experts, lane,
-    row, me, n_pes, ctx, TEAM: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, PROGRAMS: tl.constexpr,
-    LISTERS: tl.constexpr, BLOCK: tl.constexpr, TB: tl.constexpr, TN: tl.constexpr, EP: tl.constexpr,
+    positions, counts, words_out, routing, ids, tokens, most, first, experts, program, members, ctx,
+    CALL: tl.constexpr, LAYOUT: tl.constexpr,
 ):  # fmt: skip
     """Throughput, half of the programs: the rows of all tokens are in ``positions`` when it returns."""
-    know_lists(
-        lists, number, base, cells, ids, tokens, most, experts, lane, row, me, n_pes, ctx, TEAM, K,
-        PROGRAMS, LISTERS, BLOCK,
-    )  # fmt: skip
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
+    know_lists(routing, ids, tokens, most, experts, program, members, ctx, CALL)
     lay_out_rows(
-        positions, counts, words_out, lists, number, base, cells, n_pes, most, first, experts, lane,
-        ctx, PROGRAMS, PROGRAMS, K, KP, TB, TN, EP,
+        positions, counts, words_out, routing, members.n_pes, most, first, experts, program, ctx,
+        PROGRAMS, CALL, LAYOUT,
     )  # fmt: skip
-    await_rows(lists, number, lane, ctx, PROGRAMS, PROGRAMS)
+    await_rows(routing, program, ctx, PROGRAMS, PROGRAMS)
 
 
 @triton.jit(do_not_specialize=["tokens", "most"])
 def lay_out_experts(
-    rows_of, pairs, offsets, counts, words_out, ids, tokens, most, experts, lists, lists_head, cells,
-    ctx, TEAM: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, PROGRAMS: tl.constexpr,
-    LISTERS: tl.constexpr, BLOCK: tl.constexpr, TB: tl.constexpr, TN: tl.constexpr, EP: tl.constexpr,
+    made, words_out, ids, tokens, most, experts, table, ctx, CALL: tl.constexpr, LAYOUT: tl.constexpr
 ):  # fmt: skip
     """Throughput, the layout alone: behind ``counts`` it leaves positions for ``dispatch_tokens``."""
-    row, me, n_pes, first, number, base = call_of(lists, lists_head, cells, experts, ctx, TEAM)
-    lane = tl.program_id(0)
-    know_lists(
-        lists, number, base, cells, ids, tokens, most, experts, lane, row, me, n_pes, ctx, TEAM, K,
-        PROGRAMS, LISTERS, BLOCK,
-    )  # fmt: skip
+    TEAM: tl.constexpr = CALL.TEAM
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
+    EP: tl.constexpr = LAYOUT.EP
+    members, first, routing = call_of(table, experts, ctx, TEAM)
+    n_pes = members.n_pes
+    program = tl.program_id(0)
+    know_lists(routing, ids, tokens, most, experts, program, members, ctx, CALL)
     lay_out_rows(
-        counts + 2 * PROGRAMS * EP, counts, words_out, lists, number, base, cells, n_pes, most, first,
-        experts, lane, ctx, 2 * PROGRAMS, PROGRAMS, K, KP, TB, TN, EP,
+        made.counts + 2 * PROGRAMS * EP, made.counts, words_out, routing, n_pes, most, first, experts,
+        program, ctx, 2 * PROGRAMS, CALL, LAYOUT,
     )  # fmt: skip
     lay_out_pairs(
-        rows_of, pairs, offsets, counts, lists, number, base, cells, (n_pes * most).to(tl.int32), most,
-        first, experts, lane, ctx, 2 * PROGRAMS, PROGRAMS, True, K, KP, TB, EP,
+        made, routing, (n_pes * most).to(tl.int32), most, first, experts, program, ctx, 2 * PROGRAMS,
+        True, CALL, LAYOUT,
     )  # fmt: skip
-    end_lists(lists, number)
+    end_routing(routing)
 
 
 @device_function
 def _receive_tokens(
-    out, scales, positions, x, ids, tokens, most, experts, block, head, words, chunks, rows, pitch,
-    width, team, row, me, n_pes, ctx, FP8: tl.constexpr, K: tl.constexpr, PROGRAMS: tl.constexpr,
-    TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
+    to, positions, given, tokens, most, experts, slots, chunks, shape, members, ctx, CALL: tl.constexpr,
+    TILE: tl.constexpr,
 ):  # fmt: skip
     """Throughput: the chunks of a program that receives, the caller's own and the others'."""
-    lane = tl.program_id(0) - PROGRAMS
-    for chunk in range(lane, chunks, PROGRAMS):
+    K: tl.constexpr = CALL.K
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
+    rows, _, width = shape
+    _, me, n_pes = members
+    program = tl.program_id(0) - PROGRAMS
+    for chunk in range(program, chunks, PROGRAMS):
         keep_tokens(
-            out, scales, positions, x, ids, tokens, chunk, rows, most, experts, width, me, n_pes, FP8,
-            True, K, TR, TC,
-        )  # fmt: skip
+            to, positions, given, tokens, chunk, rows, most, experts, width, me, True, K, TILE
+        )
         _take_tokens(
-            out, scales, positions, positions, 0, chunk, most, experts, block, head, words, rows, pitch,
-            width, lane, team, row, me, n_pes, ctx, FP8, True, K, PROGRAMS, TT, TC,
+            to, positions, positions, 0, chunk, most, experts, slots, shape, program, members, ctx,
+            True, CALL, TILE,
         )  # fmt: skip
-    close_others(block, TAKEN, lane, me, n_pes, chunks, PROGRAMS)
+    close_others(slots.block, TAKEN, program, me, n_pes, chunks, PROGRAMS)
 
 
 @triton.jit(do_not_specialize=["tokens", "most", "chunks"])
 def dispatch_tokens(
-    out, scales, positions, x, ids, tokens, most, experts, block, head, words, chunks, rows, pitch,
-    width, ctx, TEAM: tl.constexpr, FP8: tl.constexpr, ALL: tl.constexpr, K: tl.constexpr,
-    PROGRAMS: tl.constexpr, TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
+    to, positions, given, tokens, most, experts, slots, chunks, shape, ctx, CALL: tl.constexpr,
+    TILE: tl.constexpr,
 ):  # fmt: skip
     """Throughput, tokens alone: to where ``positions`` says."""
+    TEAM: tl.constexpr = CALL.TEAM
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
     row = team_row(TEAM, ALLTOALL, ctx)
     me, n_pes = place_in(TEAM, row, ctx)
+    members = Members(row, me, n_pes)
     if tl.program_id(0) < PROGRAMS:
-        _send_tokens(
-            x, ids, tokens, experts, block, head, words, chunks, rows, pitch, width, TEAM, row, me,
-            n_pes, ctx, FP8, ALL, K, PROGRAMS, TR, TC,
-        )  # fmt: skip
+        _send_tokens(given, tokens, experts, slots, chunks, shape, members, ctx, CALL, TILE)
     else:
         _receive_tokens(
-            out, scales, positions, x, ids, tokens, most, experts, block, head, words, chunks, rows,
-            pitch, width, TEAM, row, me, n_pes, ctx, FP8, K, PROGRAMS, TR, TT, TC,
-        )  # fmt: skip
+            to,
+            positions,
+            given,
+            tokens,
+            most,
+            experts,
+            slots,
+            chunks,
+            shape,
+            members,
+            ctx,
+            CALL,
+            TILE,
+        )
 
 
 @triton.jit(do_not_specialize=["tokens", "most", "chunks"])
 def dispatch_at_once(
-    out, scales, rows_of, pairs, offsets, counts, words_out, x, ids, tokens, most, experts, lists,
-    lists_head, cells, block, head, words, chunks, rows, pitch, width, ctx, TEAM: tl.constexpr,
-    FP8: tl.constexpr, ALL: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, PROGRAMS: tl.constexpr,
-    LISTERS: tl.constexpr, BLOCK: tl.constexpr, TB: tl.constexpr, TN: tl.constexpr, EP: tl.constexpr,
-    TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
+    to, made, words_out, given, tokens, most, experts, table, slots, chunks, shape, ctx,
+    CALL: tl.constexpr, TILE: tl.constexpr, LAYOUT: tl.constexpr,
 ):  # fmt: skip
     """Throughput, one kernel: the slots fill while who receives lays out rows; who sends, pairs last.
 
     Tokens beyond ``most`` stay: the host is told, and calls again.
     """
-    row, me, n_pes, first, number, base = call_of(lists, lists_head, cells, experts, ctx, TEAM)
-    few, positions = tl.minimum(tokens, most), counts + 2 * PROGRAMS * EP
+    TEAM: tl.constexpr = CALL.TEAM
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
+    EP: tl.constexpr = LAYOUT.EP
+    members, first, routing = call_of(table, experts, ctx, TEAM)
+    few, positions = tl.minimum(tokens, most), made.counts + 2 * PROGRAMS * EP
     if tl.program_id(0) < PROGRAMS:
-        _send_tokens(
-            x, ids, few, experts, block, head, words, chunks, rows, pitch, width, TEAM, row, me, n_pes,
-            ctx, FP8, ALL, K, PROGRAMS, TR, TC,
-        )  # fmt: skip
+        _send_tokens(given, few, experts, slots, chunks, shape, members, ctx, CALL, TILE)
         lay_out_pairs(
-            rows_of, pairs, offsets, counts, lists, number, base, cells, (n_pes * most).to(tl.int32),
-            most, first, experts, tl.program_id(0), ctx, PROGRAMS, PROGRAMS, True, K, KP, TB, EP,
+            made, routing, (members.n_pes * most).to(tl.int32), most, first, experts, tl.program_id(0),
+            ctx, PROGRAMS, True, CALL, LAYOUT,
         )  # fmt: skip
     else:
-        lane = tl.program_id(0) - PROGRAMS
+        program = tl.program_id(0) - PROGRAMS
         know_rows(
-            positions, counts, words_out, lists, number, base, cells, ids, tokens, most, first, experts,
-            lane, row, me, n_pes, ctx, TEAM, K, KP, PROGRAMS, LISTERS, BLOCK, TB, TN, EP,
+            positions, made.counts, words_out, routing, given.ids, tokens, most, first, experts, program,
+            members, ctx, CALL, LAYOUT,
         )  # fmt: skip
         _receive_tokens(
-            out, scales, positions, x, ids, few, most, experts, block, head, words, chunks, rows, pitch,
-            width, TEAM, row, me, n_pes, ctx, FP8, K, PROGRAMS, TR, TT, TC,
-        )  # fmt: skip
-    end_lists(lists, number)
+            to, positions, given, few, most, experts, slots, chunks, shape, members, ctx, CALL, TILE
+        )
+    end_routing(routing)
 
 
 @triton.jit(do_not_specialize=["tokens", "most", "chunks"])
 def dispatch_decode(
-    out, scales, rows_of, pairs, offsets, counts, x, ids, tokens, most, experts, lists, lists_head,
-    cells, block, head, words, chunks, rows, pitch, width, ctx, TEAM: tl.constexpr, FP8: tl.constexpr,
-    ALL: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, PROGRAMS: tl.constexpr, LISTERS: tl.constexpr,
-    BLOCK: tl.constexpr, TB: tl.constexpr, TN: tl.constexpr, EP: tl.constexpr, TO: tl.constexpr,
-    TR: tl.constexpr, TT: tl.constexpr, TC: tl.constexpr,
+    to, made, given, tokens, most, experts, table, slots, chunks, shape, ctx, CALL: tl.constexpr,
+    TILE: tl.constexpr, LAYOUT: tl.constexpr,
 ):  # fmt: skip
     """Decoding, one kernel: who receives sends the lists first, who sends lays out last."""
+    TEAM: tl.constexpr = CALL.TEAM
+    K: tl.constexpr = CALL.K
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
+    TO: tl.constexpr = LAYOUT.TO
+    rows, _, width = shape
     row = team_row(TEAM, ALLTOALL, ctx)
     me, n_pes = place_in(TEAM, row, ctx)
-    number, base = lists_of_call(lists, lists_head, cells, n_pes)
+    members = Members(row, me, n_pes)
+    routing = routing_of_call(table, n_pes)
     if tl.program_id(0) < PROGRAMS:
-        _send_tokens(
-            x, ids, tokens, experts, block, head, words, chunks, rows, pitch, width, TEAM, row, me,
-            n_pes, ctx, FP8, ALL, K, PROGRAMS, TR, TC,
-        )  # fmt: skip
-        await_lists(lists, number, most * K, n_pes, ctx, PROGRAMS, LISTERS, BLOCK)
+        _send_tokens(given, tokens, experts, slots, chunks, shape, members, ctx, CALL, TILE)
+        await_lists(routing, most * K, n_pes, ctx, CALL)
         n_tokens, first = (n_pes * most).to(tl.int32), (me * experts).to(tl.int32)
         if TO > 0:
             lay_out_few(
-                rows_of, pairs, offsets, base, cells, n_tokens, most, first, experts, n_tokens * K,
-                tl.program_id(0), PROGRAMS, K, KP, TO, TB,
+                made, routing, n_tokens, most, first, experts, n_tokens * K, tl.program_id(0), CALL,
+                LAYOUT,
             )  # fmt: skip
         else:
             lay_out(
-                rows_of, pairs, offsets, counts, lists, number, base, cells, n_tokens, most, first,
-                experts, tl.program_id(0), ctx, PROGRAMS, K, KP, TB, TN, EP,
-            )  # fmt: skip
+                made, routing, n_tokens, most, first, experts, tl.program_id(0), ctx, CALL, LAYOUT
+            )
     else:
-        lane = tl.program_id(0) - PROGRAMS
+        program = tl.program_id(0) - PROGRAMS
         send_lists(
-            lists, number, base, cells, ids, tokens * K, most * K, most * K, experts * n_pes, lane, TEAM,
-            row, me, n_pes, ctx, K, PROGRAMS, LISTERS, BLOCK, True,
+            routing, given.ids, tokens * K, most * K, most * K, experts * n_pes, program, members, ctx,
+            CALL, True,
         )  # fmt: skip
-        for chunk in range(lane, chunks, PROGRAMS):
+        for chunk in range(program, chunks, PROGRAMS):
             keep_tokens(
-                out, scales, offsets, x, ids, tokens, chunk, rows, most, experts, width, me, n_pes,
-                FP8, False, K, TR, TC,
-            )  # fmt: skip
-            if chunk == lane:
-                await_lists(lists, number, most * K, n_pes, ctx, PROGRAMS, LISTERS, BLOCK)
+                to,
+                made.offsets,
+                given,
+                tokens,
+                chunk,
+                rows,
+                most,
+                experts,
+                width,
+                me,
+                False,
+                K,
+                TILE,
+            )
+            if chunk == program:
+                await_lists(routing, most * K, n_pes, ctx, CALL)
             _take_tokens(
-                out, scales, offsets, base, cells, chunk, most, experts, block, head, words, rows,
-                pitch, width, lane, TEAM, row, me, n_pes, ctx, FP8, False, K, PROGRAMS, TT, TC,
+                to, made.offsets, routing.base, routing.cells, chunk, most, experts, slots, shape,
+                program, members, ctx, False, CALL, TILE,
             )  # fmt: skip
-        close_others(block, TAKEN, lane, me, n_pes, chunks, PROGRAMS)
-    end_lists(lists, number)
+        close_others(slots.block, TAKEN, program, me, n_pes, chunks, PROGRAMS)
+    end_routing(routing)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How tokens and lists travel: sizes that ``expert_dispatch`` and ``expert_combine`` share."""
+"""How tokens and routing tables move: sizes that ``expert_dispatch`` and ``expert_combine`` share."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import torch
 
 from ...host.job import runtime
 from ...triton.primitives.backend import INTERPRETED
-from .._shared.slots import Slots, programs, slots
+from .._shared.slots import Slots, number_of, programs, slots
 from .._shared.workspace import Workspace
+from .dispatch_kernels import ChunkShape
+from .routing_kernels import Call
 
-LISTERS = 2 if INTERPRETED else 32  # programs that send lists
-BLOCK = 128 if INTERPRETED else 2048  # cells of a list that one of them sends at a time
+_SENDERS = 2 if INTERPRETED else 32  # programs that send lists
+_BLOCK = 128 if INTERPRETED else 2048  # cells of a list that one of them sends at a time
 COLUMNS = 8192  # most elements of a token in registers; of sums half of that
 
 
-class Lists(NamedTuple):
+class RoutingTable(NamedTuple):
     """The block of ``routing_kernels``: as int64, where its data starts, and cells of a list."""
 
     block: torch.Tensor
@@ -25,31 +27,36 @@ class Lists(NamedTuple):
     cells: int
 
 
-def lists_of(space: Workspace, cells: int) -> Lists:
-    """The team's lists, of more than ``cells`` cells, which is the same on all PEs."""
+def table_of(space: Workspace, cells: int) -> RoutingTable:
+    """The team's table, with lists of more than ``cells`` cells, which is the same on all PEs."""
 
     def head_of(n_pes: int) -> int:
-        return 4 * programs() + LISTERS * n_pes + 31 & -32
+        return 4 * programs() + _SENDERS * n_pes + 31 & -32
 
     world = runtime.n_pes()
     wanted = 8 * head_of(world) + 2 * world * 4 * (cells + 16 & -16)
     block = space.block("lists", wanted, zeroed=True)
     head = head_of(space.n_pes)
     room = (block.numel() - 8 * head) // (8 * space.n_pes) & -16
-    return Lists(block.view(torch.int64), head, room)
+    return RoutingTable(block.view(torch.int64), head, room)
+
+
+def constants_of(space: Workspace, k: int) -> Call:
+    """What kernels of the team's calls are compiled for, with ``k`` experts of a token."""
+    return Call(number_of(space), k, programs(), _SENDERS, _BLOCK)
 
 
 class Chunks(NamedTuple):
-    """How tokens travel: how many chunks, tokens of one, bytes from token to token in a slot."""
+    """How tokens move: through which slots, how many chunks, and what one is."""
 
+    slots: Slots
     chunks: int
-    rows: int
-    pitch: int
+    shape: ChunkShape
 
 
-def chunks_of(space: Workspace, most: int, nbytes: int) -> tuple[Slots, Chunks]:
-    """``most`` tokens of ``nbytes`` bytes from each member, in chunks enough for all programs."""
+def chunks_of(space: Workspace, most: int, width: int, nbytes: int) -> Chunks:
+    """``most`` tokens of each member, ``width`` elements in ``nbytes`` bytes: for all programs."""
     pitch = nbytes + 15 & -16
     room = slots(space, pitch)
     rows = max(1, min(room.nbytes // pitch, -(-most // programs())))
-    return room, Chunks(-(-most // rows), rows, pitch)
+    return Chunks(room, -(-most // rows), ChunkShape(rows, pitch, width))
