@@ -35,7 +35,8 @@ def parameters_of(function: Function) -> int:
 
 def is_kernel(function: Function) -> bool:
     """Kernels of Triton and Numba, and their functions: nothing else can give them what they need."""
-    return any("jit" in ast.unparse(each) for each in function.decorator_list)
+    decorators = [ast.unparse(each) for each in function.decorator_list]
+    return any("jit" in each or each == "device_function" for each in decorators)
 
 
 def over_the_limit(text: str) -> Iterator[str]:
@@ -51,6 +52,7 @@ def test_the_walk_counts_parameters() -> None:
     assert list(over_the_limit(f"def f({many}): ...")) == ["f"]
     assert list(over_the_limit(f"class C:\n def f(self, /, *, {many[4:]}): ...")) == []
     assert list(over_the_limit(f"@triton.jit\ndef f({many}): ...")) == []
+    assert list(over_the_limit(f"@device_function\ndef f({many}): ...")) == []
     assert list(over_the_limit(f"@triton.jit\ndef f({many}, b, c, d, e): ...")) == ["f"]
 
 
