@@ -42,8 +42,9 @@ ISHMEMX_API int ishmemx_setting(const char *name, const char **text, const char 
 ISHMEMX_API int ishmemx_setting_number(const char *name, int64_t *value);
 /* Whether all that are numbers can be read, also those that nobody asks for in this job. */
 ISHMEMX_API int ishmemx_settings_check(void);
-/* Whether `text` would be a right value of an environment variable; of one that is no setting any is. */
-ISHMEMX_API int ishmemx_setting_check(const char *variable, const char *text);
+/* Whether `text` would be a right value of an environment variable; of one that is no setting any is. Of a setting that
+ * is a number, and a text that is not empty, `value` becomes that; NULL: nobody asks. */
+ISHMEMX_API int ishmemx_setting_check(const char *variable, const char *text, int64_t *value);
 /* Parse a size such as "1.5G" or "64k" (powers of 1024). */
 ISHMEMX_API int ishmemx_parse_size(const char *text, int64_t *nbytes);
 

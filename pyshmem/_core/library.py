@@ -255,6 +255,13 @@ def setting_number(name: str) -> int:
     return int(value[0])
 
 
+def number_in(variable: str, text: str) -> int:
+    """``text`` as the number that it is in an environment variable; 0: it is empty, or no number."""
+    value = ffi.new("int64_t *")
+    check(lib.ishmemx_setting_check(os.fsencode(variable), os.fsencode(text), value))
+    return int(value[0])
+
+
 def checks_args() -> bool:
     """Is what costs time to look at in arguments looked at?"""
     return bool(setting_number("CHECK") & lib.ISHMEMX_CHECK_ARGS)

@@ -15,7 +15,7 @@ Of accesses that are complete when their call returns (``AT_ONCE``), to be issue
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Kind(IntEnum):
@@ -36,7 +36,7 @@ class Lane(NamedTuple):
     pe: int  # of the agent
     kind: Kind
     target: int
-    ctx: int
+    ctx: Any  # a context's number, or what names a request, which no other quiet completes
 
 
 class Lanes:
@@ -140,11 +140,13 @@ class Clock:
             if of.pe == pe and of.kind in _SENT and (ctx is None or of.ctx == ctx):
                 self.fenced[lane] = number
 
-    def quiet(self, lanes: Lanes, pe: int, ctx: int | None, targets: frozenset[int] | None) -> None:
+    def quiet(self, lanes: Lanes, pe: int, ctx: Any, targets: frozenset[int] | None) -> None:
         """All of that is done; ``targets``: what went to these PEs."""
         for lane, number in self.issued.items():
             of = lanes.of[lane]
-            if of.pe != pe or of.kind == Kind.AT_ONCE or (ctx is not None and of.ctx != ctx):
+            if of.pe != pe or of.kind == Kind.AT_ONCE:
+                continue
+            if of.ctx != ctx if ctx is not None else not isinstance(of.ctx, int):
                 continue
             if targets is None or of.target in targets:
                 self.done[lane] = self.fenced[lane] = number

@@ -20,6 +20,7 @@ from ..host.job import runtime
 from ..host.teams.contexts import CTX_DEFAULT, Context
 from ..host.teams.team import TEAM_WORLD, Team
 from . import memory
+from .log import result_is_dropped
 from .memory import Span, Unknown, own
 from .words import COMPARISONS
 
@@ -36,7 +37,7 @@ _COMPARED = {int(cmp): n for n, cmp in enumerate((Cmp.EQ, Cmp.NE, Cmp.GT, Cmp.GE
 _teams: weakref.WeakKeyDictionary[Team, tuple[tuple[int, ...], int]] = weakref.WeakKeyDictionary()
 _teams_of: Counter[tuple[int, ...]] = Counter()
 _meetings: Counter[Any] = Counter()
-_requests: dict[int, tuple[Any, Behind]] = {}
+_requests: dict[int, tuple[Any, Behind, Any]] = {}
 
 
 def forget() -> None:
@@ -254,7 +255,9 @@ def _atomic(op: str, fetches: bool, value: Any = None) -> Describe:
                 done = "set" if old == a["cond"] else "get"
             return [("a", *place, done, change, seen, True)]
 
-        return [], behind
+        # Another PE may see the new value before the result is recorded here.
+        begun: Effects = [] if op == "get" else [("b", *place[:3], op, change)]
+        return begun, behind
 
     return describe
 
@@ -307,7 +310,8 @@ def _test(a: Arguments) -> Described:
 
 def _signal_wait_until(a: Arguments) -> Described:
     waited = wait_for(Span(a["sig_addr"]), 0, a["cmp"], a["cmp_value"])
-    return [], lambda seen: [waited(int(seen))]
+    # Of a value that the program drops it knows no more than that the comparison held.
+    return [], lambda seen: [waited(None if result_is_dropped() else int(seen))]
 
 
 def _wait_set(which: str, vector: bool) -> Describe:
@@ -398,14 +402,23 @@ def _collective(name: str, begun: str = "") -> Describe:
         nelems = _count(a["nelems"], room // n if many_in else room)
         gives = nelems * (n if many_in else 1)
         gets = nelems * (n if many_out else 1)
+        # The arrays of a request are its own from here until it is complete: as a context's of its own.
+        read, written = ("rq", "wq") if begun else ("r", "w")
+        use: tuple[Any, ...] = (("request", _meetings[_key_of(team)[0], begun], me), me)
         if gives and not (how == "root" and me != root):
             found = memory.where(source.address)
             if found is not None:
                 held = source.ranges(found[2], gives, sst)
-                before = [("r", *found[:2], held), *before]
+                before = [(read, *found[:2], held, *(use if begun else ())), *before]
         found = memory.where(dest.address)
         if gets and many_out is not None and found is not None:
-            behind = [*behind, ("w", *found[:2], dest.ranges(found[2], gets, dst), None)]
+            write = (*found[:2], dest.ranges(found[2], gets, dst))
+            if begun:
+                before = [(written, *write, *use), *before]
+            else:
+                behind = [*behind, (written, *write, None)]
+        if begun:
+            behind = [("Q", use[0], None), *behind]
         return before, lambda _: behind
 
     return describe
@@ -416,10 +429,11 @@ def _begun(describe: Describe) -> Describe:
 
     def begin(a: Arguments) -> Described:
         before, behind = describe(a)
+        team = a["team"]
 
         def keep(request: Any) -> Effects:
             if behind is not None:
-                _requests[id(request)] = request, behind
+                _requests[id(request)] = request, behind, team
             return []
 
         return before, keep
@@ -443,10 +457,20 @@ def _request_done(a: Arguments) -> Described:
     def behind(done: Any) -> Effects:
         if done is False:
             return []
-        _, after = _requests.pop(id(request), (None, None))
+        _, after, _ = _requests.pop(id(request), (None, None, None))
         return [] if after is None else after(None)
 
     return [], behind
+
+
+def _destroy(a: Arguments) -> Described:
+    """Destroying a team completes its requests."""
+    of = [key for key, (_, _, team) in _requests.items() if team is a["self"]]
+
+    def behind(_: Any) -> Effects:
+        return [effect for key in of for effect in _requests.pop(key)[1](None)]
+
+    return [], behind if of else None
 
 
 # ---- locks, teams, memory ------------------------------------------------------------------------
@@ -530,6 +554,7 @@ def _of_context(describe: Describe) -> Describe:
 
 TEAM_METHODS: dict[str, Describe] = {
     "sync": _sync, "split": _split, "split_strided": _split, "split_2d": _split, "from_pes": _split,
+    "destroy": _destroy,
 }  # fmt: skip
 CHANNEL_METHODS: dict[str, Describe] = {"sync": _sync}
 CONTEXT_METHODS: dict[str, Describe] = {

@@ -123,6 +123,7 @@ class Engine:
         self._effects: dict[str, Callable[..., None]] = {
             "r": self._read, "w": self._store, "s": self._send, "rq": self._read_until_quiet,
             "wq": self._write_until_quiet, "d": self._put_signal, "a": self._atomic,
+            "b": self._atomic_begins,
             "W": self._waited, "F": self._fence, "Q": self._quiet, "E": self._enter,
             "X": self._leave, "L": self._lock, "U": self._unlock, "M": self._allocate,
             "D": self._free, "B": self._begin, "J": self._end, "H": self._met,
@@ -161,7 +162,7 @@ class Engine:
         if block is not None:
             block.freed[call.pe] = call.site, call.routine
 
-    def _number(self, call: _Call, kind: Kind, target: int, ctx: int = 0) -> Event:
+    def _number(self, call: _Call, kind: Kind, target: int, ctx: Any = 0) -> Event:
         """A new access of the agent: its lane and its number there."""
         lanes = self.lanes
         lane = lanes.number(Lane(call.agent, call.pe, kind, target, ctx))
@@ -281,14 +282,14 @@ class Engine:
         word.forget_old(self.lanes)
 
     def _read_until_quiet(
-        self, call: _Call, pe: int, heap: int, ranges: Ranges, ctx: int, target: int
+        self, call: _Call, pe: int, heap: int, ranges: Ranges, ctx: Any, target: int
     ) -> None:
         event = self._number(call, Kind.BY_QUIET, target, ctx)
         self._access(call, event, "read", pe, heap, ranges, False)
         self._source = call.at, call.agent, event
 
     def _write_until_quiet(
-        self, call: _Call, pe: int, heap: int, ranges: Ranges, ctx: int, target: int
+        self, call: _Call, pe: int, heap: int, ranges: Ranges, ctx: Any, target: int
     ) -> None:
         event = self._number(call, Kind.BY_QUIET, target, ctx)
         self._access(call, event, "write", pe, heap, ranges, False)
@@ -334,10 +335,21 @@ class Engine:
         if block is None or block.internal:
             return
         released = call.clock.released_to(pe, self.lanes)
+        word = block.word(pe, low)
+        word.begun.pop(call.agent, None)
         if fetched is not None or (at_once and op == "other"):  # of a value not known: all
-            block.word(pe, low).heard_by(call.clock, None, fetched, self.lanes)
+            word.heard_by(call.clock, None, fetched, self.lanes)
         if op != "get":
             self._change(call, block, pe, low, op, value, released, (event, *carried))
+
+    def _atomic_begins(
+        self, call: _Call, pe: int, heap: int, low: int, op: str, value: int | None
+    ) -> None:
+        """An atomic operation that fetches: from here on others may see what it does."""
+        block = self._heaps[heap].block(low)
+        if block is not None and not block.internal:
+            released = call.clock.released_to(pe, self.lanes)
+            block.word(pe, low).begun[call.agent] = op, value, released
 
     # ---- order -----------------------------------------------------------------------------------
 
@@ -358,7 +370,7 @@ class Engine:
     def _fence(self, call: _Call, ctx: int | None) -> None:
         call.clock.fence(self.lanes, call.pe, ctx)
 
-    def _quiet(self, call: _Call, ctx: int | None, targets: tuple[int, ...] | None) -> None:
+    def _quiet(self, call: _Call, ctx: Any, targets: tuple[int, ...] | None) -> None:
         to = None if targets is None else frozenset(targets)
         call.clock.quiet(self.lanes, call.pe, ctx, to)
 

@@ -43,7 +43,7 @@ def wanted(variables: Mapping[str, str]) -> bool:
     text = variables.get("PYSHMEM_CHECK", "")
     if not text:
         return library.checks_order()
-    return "order" in text.lower().split(",")
+    return bool(library.number_in("PYSHMEM_CHECK", text) & library.lib.ISHMEMX_CHECK_ORDER)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ A site is a source line of the program, and has a record of its own before it is
 from __future__ import annotations
 
 import marshal
+import opcode
 import os
 import sys
 import sysconfig
@@ -21,6 +22,8 @@ from typing import IO, Any
 _MANY = 2000
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 _LIBRARIES = (sysconfig.get_path("stdlib") + os.sep, os.sep + "site-packages" + os.sep, "<frozen ")
+
+_CACHE, _DROP = opcode.opmap.get("CACHE", -1), opcode.opmap["POP_TOP"]
 
 now = time.monotonic_ns  # one clock for all PEs of a host
 
@@ -88,6 +91,17 @@ def _caller_outside() -> Any:
             others = others or frame
         frame = frame.f_back
     return others
+
+
+def result_is_dropped() -> bool:
+    """Does the program's line call for nothing but the effect, so that it knows of no value?"""
+    frame = _caller_outside()
+    if frame is None:
+        return False
+    code, at = frame.f_code.co_code, frame.f_lasti + 2
+    while at < len(code) and code[at] == _CACHE:
+        at += 2
+    return at < len(code) and bool(code[at] == _DROP)
 
 
 def is_internal(folders: tuple[str, ...]) -> bool:

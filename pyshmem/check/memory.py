@@ -123,6 +123,17 @@ def ranges_of(array: np.ndarray[Any, Any]) -> tuple[int, int, Any] | None:
     return pe, heap, tuple((start, start + run) for start in starts)
 
 
+def joined(places: list[int], size: int) -> tuple[tuple[int, int], ...]:
+    """Ranges of elements of ``size`` bytes at places that ascend; neighbours are one range."""
+    ranges: list[tuple[int, int]] = []
+    for low in places:
+        if ranges and ranges[-1][1] == low:
+            ranges[-1] = ranges[-1][0], low + size
+        else:
+            ranges.append((low, low + size))
+    return tuple(ranges[:_MOST_RANGES])
+
+
 def allocated(array: Any, *, zero: bool, internal: bool) -> tuple[Any, ...] | None:
     """The effect of an allocation; None: there are no elements."""
     span = Span(array)

@@ -177,9 +177,8 @@ def _kind(race: Race) -> str:
 def _advice(engine: Engine, race: Race, first: Side, second: Side) -> tuple[str, str]:
     if race.rule == "freed":
         return "The PE has given the memory back.", "Free it after the last use, on all PEs."
-    kind = engine.lanes.of[race.first.event[0]].kind.name
     if race.issued:
-        return _advice_issued(race, first, second, kind)
+        return _advice_issued(engine, race, first, second)
     why = (
         f"Nothing tells PE {second.pe} that the access of PE {first.pe} has happened: it came first by "
         "chance."
@@ -200,8 +199,14 @@ def _advice(engine: Engine, race: Race, first: Side, second: Side) -> tuple[str,
     )
 
 
-def _advice_issued(race: Race, first: Side, second: Side, kind: str) -> tuple[str, str]:
+def _advice_issued(engine: Engine, race: Race, first: Side, second: Side) -> tuple[str, str]:
     """The first is known to have begun, but not to be complete."""
+    kind = engine.lanes.of[race.first.event[0]].kind.name
+    if kind == "BY_QUIET" and not isinstance(engine.lanes.of[race.first.event[0]].ctx, int):
+        why = (
+            f"{first.routine} has only begun: its arrays are in use until its request is complete."
+        )
+        return why, f"wait of the request before line {second.site.line}."
     if kind == "BY_QUIET":
         why = f"{first.routine} does not block: what it {first.mode}s is in use until quiet."
         return why, f"quiet before line {second.site.line}, or the blocking form."

@@ -38,11 +38,13 @@ class Wait(NamedTuple):
 class Word:
     """The changes of one word, the oldest first."""
 
-    __slots__ = ("_old", "changes", "value")
+    __slots__ = ("_old", "begun", "changes", "value")
 
     def __init__(self, value: int | None) -> None:
         self.value = value  # after the last change
         self.changes: list[Change] = []
+        #: By agent: an atomic operation that has begun, and of which it is not known whether it is done.
+        self.begun: dict[int, tuple[str, int | None, Clock]] = {}
         self._old: Clock | None = None  # what those released that are no longer kept
 
     def change(
@@ -71,6 +73,9 @@ class Word:
         """Who waited, or fetched the value ``seen``, knows from here on what the writer released."""
         if self._old is not None:
             clock.join(self._old, lanes)
+        for op, value, released in self.begun.values():
+            if _may_be_seen(op, value, wait, seen):
+                clock.join(released, lanes)
         known = [n for n, change in enumerate(self.changes) if _knows(clock, change, lanes)]
         first = known[-1] if known else -1
         last = self._last_heard(first, wait, seen)
@@ -112,6 +117,16 @@ class Word:
         while n > 0 and self.changes[n].op != "set":
             n -= 1
         return max(n, 0)
+
+
+def _may_be_seen(op: str, value: int | None, wait: Wait | None, seen: int | None) -> bool:
+    """Can what was waited for, or fetched, be the work of an operation that has begun?"""
+    if op not in ("set", "compare") or value is None:
+        return True
+    want = seen if wait is None else wait.seen
+    if want is not None:
+        return want == value
+    return wait is None or COMPARISONS[wait.cmp](value, wait.value)
 
 
 def _knows(clock: Clock, change: Change, lanes: Lanes) -> bool:

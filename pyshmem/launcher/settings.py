@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import NamedTuple
 
 from .._core import library
@@ -40,7 +39,7 @@ def check_conduit(name: str) -> None:
 
 def check_setting(variable: str, text: str) -> None:
     """Raise ValueError if ``text`` cannot be the value of a variable, where that is a setting."""
-    library.check(library.lib.ishmemx_setting_check(os.fsencode(variable), os.fsencode(text)))
+    library.number_in(variable, text)
     if variable.startswith("PYSHMEM_"):
         cutover.check_setting(variable.removeprefix("PYSHMEM_"), text)
 

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,35 +20,68 @@ WRONG = sorted(HERE.glob("wrong/*.py"))
 RIGHT = sorted(HERE.glob("right/*.py"))
 
 
-def run(program: Path, run_command: Callable, found: Path, *options: str) -> tuple[int, list, str]:
-    """The exit status, the reports and what was printed."""
+def needs(program: Path) -> tuple[str, str]:
+    """PEs and device of a program."""
     text = program.read_text(encoding="utf-8")
     (n_pes,) = re.findall(r"PEs: (\d)\.", text)
     (device,) = re.findall(r'init\(device="(\w+)"\)', text)
+    return n_pes, device
+
+
+def run(programs: list[Path], run_command: Callable, found: Path) -> tuple[int, list, str]:
+    """The exit status, the reports and what was printed, of programs of the same needs."""
+    ((n_pes, device),) = {needs(program) for program in programs}
     command = [sys.executable, "-m", "pyshmem", "run", "-n", n_pes, "--device", device]
-    command += ["--timeout", "60", "--check=order", *options, str(program)]
-    done = run_command(command, 100, PYSHMEM_CHECK_JSON=str(found))
+    command += ["--timeout", "160", "--check=order"]
+    command += [] if len(programs) == 1 else [str(HERE / "several.py")]
+    done = run_command([*command, *map(str, programs)], 200, PYSHMEM_CHECK_JSON=str(found))
     reports = json.loads(found.read_text(encoding="utf-8"))["reports"] if found.exists() else []
     return done.returncode, reports, done.stderr
+
+
+def groups(programs: list[Path]) -> list[Any]:
+    """Programs that one job can run: PEs take longer to start than to run one."""
+    of: dict[tuple[str, str], list[Path]] = {}
+    for program in programs:
+        of.setdefault(needs(program), []).append(program)
+    return [pytest.param(group, id="-".join(key)) for key, group in sorted(of.items())]
+
+
+def alone(programs: list[Path]) -> list[Any]:
+    """Each by itself, in the long tests."""
+    return [
+        pytest.param([program], id=program.stem, marks=pytest.mark.long) for program in programs
+    ]
 
 
 def lines_of(report: dict) -> tuple[int, ...]:
     return tuple(sorted(report[side]["site"]["line"] for side in ("first", "second")))
 
 
-@pytest.mark.parametrize("program", WRONG, ids=lambda path: path.stem)
-def test_a_wrong_program_is_told(program: Path, run_command: Callable, tmp_path: Path) -> None:
+def marked(program: Path) -> tuple[int, ...]:
+    """The lines that are to be told."""
     lines = program.read_text(encoding="utf-8").splitlines()
-    marked = [n for mark in "12" for n, line in enumerate(lines, 1) if f"<{mark}>" in line]
-    status, reports, text = run(program, run_command, tmp_path / "found.json")
-    assert tuple(sorted(marked)) in [lines_of(report) for report in reports], text
-    assert status == 3
-    assert all(report["first"]["site"]["file"] == str(program) for report in reports)
+    return tuple(sorted(n for k in "12" for n, line in enumerate(lines, 1) if f"<{k}>" in line))
 
 
-@pytest.mark.parametrize("program", RIGHT, ids=lambda path: path.stem)
-def test_a_right_program_is_not(program: Path, run_command: Callable, tmp_path: Path) -> None:
-    status, reports, text = run(program, run_command, tmp_path / "found.json")
+@pytest.mark.parametrize("programs", [*groups(WRONG), *alone(WRONG)])
+def test_a_wrong_program_is_told(
+    programs: list[Path], run_command: Callable, tmp_path: Path
+) -> None:
+    status, reports, text = run(programs, run_command, tmp_path / "found.json")
+    assert status == 3, text
+    told = {program: set() for program in map(str, programs)}
+    for report in reports:
+        told[report["first"]["site"]["file"]].add(lines_of(report))
+    missed = [p.name for p in programs if marked(p) not in told[str(p)]]
+    assert not missed, text
+
+
+@pytest.mark.parametrize("programs", [*groups(RIGHT), *alone(RIGHT)])
+def test_a_right_program_is_not(
+    programs: list[Path], run_command: Callable, tmp_path: Path
+) -> None:
+    status, reports, text = run(programs, run_command, tmp_path / "found.json")
     assert not reports, text
     assert status == 0, text
 

@@ -251,13 +251,13 @@ int ishmemx_setting_number(const char *name, int64_t *value) {
     return status ? status : setting_number_of(setting_find(name), text, origin, value);
 }
 
-int ishmemx_setting_check(const char *variable, const char *text) {
+int ishmemx_setting_check(const char *variable, const char *text, int64_t *value) {
     int64_t ignored;
 
     for (size_t i = 0; i < N_SETTINGS && *text; i++)
         if ((strcmp(settings[i].variable, variable) == 0 || strcmp(settings[i].alias, variable) == 0) &&
             strcmp(settings[i].kind, "string") != 0)
-            return setting_number_of(&settings[i], text, variable, &ignored);
+            return setting_number_of(&settings[i], text, variable, value ? value : &ignored);
     return ISHMEMX_OK;
 }
 

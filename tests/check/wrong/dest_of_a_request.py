@@ -9,8 +9,8 @@ with pyshmem.init(device="none") as job:
     me = job.my_pe
     total, mine = pyshmem.zeros(2, np.int64), pyshmem.full(2, me, np.int64)
     pyshmem.barrier_all()
-    request = pyshmem.sum_reduce_nb(total, mine)
+    request = pyshmem.sum_reduce_nb(total, mine)  # <2>
     if me == 0:
         pyshmem.p(total, 1, 1)  # <1>
-    request.wait()  # <2>
+    request.wait()
     pyshmem.barrier_all()

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The PE that arrives last, by a counter that it fetches, reads what all have put. PEs: 3."""
+
+import numpy as np
+
+import pyshmem
+
+with pyshmem.init(device="none") as job:
+    me, n = job.my_pe, job.n_pes
+    parts, count = pyshmem.zeros(n, np.int64), pyshmem.zeros(1, np.int64)
+    for pe in range(n):
+        pyshmem.p(parts[me:], me + 1, pe)
+    pyshmem.quiet()
+    if pyshmem.atomic_fetch_inc(count, 0) == n - 1:
+        assert parts.sum() == n * (n + 1) // 2
+    pyshmem.barrier_all()
