@@ -86,6 +86,17 @@ static int word_of(char kind, PyObject *value, uint64_t *word) {
     return kind == 'f' || kind == 'd' ? real_of(kind, value, word) : integer_of(kind, value, word);
 }
 
+/* Of an argument that is given twice the address is asked for once. */
+static int given_word(const launch_t *launch, PyObject *const *given, Py_ssize_t i, uint64_t *words) {
+    if (launch->kinds[i] == 'P')
+        for (Py_ssize_t k = 0; k < i; k++)
+            if (given[k] == given[i] && launch->kinds[k] == 'P') {
+                words[i] = words[k];
+                return 0;
+            }
+    return word_of(launch->kinds[i], given[i], &words[i]);
+}
+
 /* launch(stream, *in_front): True; False, and nothing is launched, where an address is not a multiple of UNIT. */
 static PyObject *launch_call(PyObject *self, PyObject *const *args, size_t n_flagged, PyObject *names) {
     launch_t *launch = (launch_t *)self;
@@ -102,7 +113,7 @@ static PyObject *launch_call(PyObject *self, PyObject *const *args, size_t n_fla
     for (Py_ssize_t i = 0; i < launch->count; i++) {
         if (i >= launch->in_front)
             words[i] = launch->words[i];
-        else if (word_of(launch->kinds[i], args[i + 1], &words[i]))
+        else if (given_word(launch, args + 1, i, words))
             return NULL;
         else if (launch->kinds[i] == 'P')
             together |= words[i];

@@ -74,10 +74,11 @@ def loaded(compiled: Any) -> Loaded | None:
 
 def launches_are_watched() -> bool:
     """Whether somebody, a profiler for one, is called by Triton at each launch."""
-    for hook in (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook):
-        if hook is not None and getattr(hook, "calls", True):
-            return True
-    return False
+    runtime = knobs.runtime
+    enter, leave = runtime.launch_enter_hook, runtime.launch_exit_hook
+    if enter is not None and getattr(enter, "calls", True):
+        return True
+    return leave is not None and bool(getattr(leave, "calls", True))
 
 
 def aggregate(cls: Any) -> Any:

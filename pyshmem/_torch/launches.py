@@ -89,7 +89,7 @@ class Launch:
         stream: int | None = None,
     ) -> bool:
         """Launch it if it has been before and addresses are aligned; False: it was not launched."""
-        if not self.repeats:
+        if self._again is None or self._changes != _changes:
             return False
         where = current_stream() if stream is None else stream
         direct = self._direct

@@ -292,6 +292,13 @@ tensor = SimpleNamespace(data_ptr=lambda: 4096)
 assert launched(launch, tensor, -3) == (True, 1)
 assert [fake.fake_cuda_word(at) for at in range(5)] == [4064, -3, 96, 512, early]
 assert (fake.fake_cuda_shape(0), fake.fake_cuda_shape(1)) == (6, 1)
+asked = []
+counting = SimpleNamespace(data_ptr=lambda: asked.append(1) or 4096)
+assert launched(made(in_front=3, rest=()), counting, 2, counting) == (True, 1)
+assert (fake.fake_cuda_word(0), len(asked)) == (0, 1)  # of one that is given twice, once
+same = 32
+assert launched(made(in_front=3, rest=()), 64, same, same) == (True, 1)  # an int is one of each kind
+assert [fake.fake_cuda_word(at) for at in range(2)] == [32, 32]
 assert launched(made(shape=(32, 0, True, True)), 48, 1) == (True, 1)
 assert (fake.fake_cuda_shape(1), fake.fake_cuda_word(5)) == (2, 2)
 assert launched(launch, 4096 + 8, 3) == (False, 0)  # compiled for multiples of 16
