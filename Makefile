@@ -72,7 +72,7 @@ pyright: ready-test $(STUB) ## the package and the examples, as editors see them
 
 docs: ready-docs ## the site, in build/docs/html; a warning, a public name without text, a broken link or, with Chromium, a table that does not fit ends it
 	$(PYTHON) -m sphinx -E -W --keep-going -q docs build/docs/html
-	$(PYTHON) docs/_ext/widths.py build/docs/html
+	$(PYTHON) docs/widths.py build/docs/html
 
 unit native gpu: ready-test ## one folder of tests
 	$(PYTEST) tests/$@

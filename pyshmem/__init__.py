@@ -124,6 +124,7 @@ from .host.collectives.reductions import (
 )
 from .host.collectives.requests import Request
 from .host.collectives.scans import sum_exscan, sum_inscan
+from .host.job import runtime as _runtime
 from .host.job.runtime import (
     Job,
     abort,
@@ -271,6 +272,7 @@ _provider.compiler, _provider.simulate = _stream_kernels.compiler, _stream_kerne
 with _contextlib.suppress(ValueError):  # what is no text is told by init, with the variable
     environment.arrange_simulator(library.setting("DEVICE")[0].lower())
 _other_project.warn_of_leftovers(__path__[0])
+_runtime.install_excepthook()
 
 if library.checks_order():
     from .check import record as _record

@@ -29,7 +29,7 @@ GROUPS = {
         "KERNEL_REGISTERS CACHE_DIR CACHE_SIZE CACHE_DAYS KERNEL_STORE STREAM_OVERLAP STREAM_SIGNALS"
     ),
     "PyTorch": "TORCH_GROUPS",
-    "Timelines and core dumps": "TRACE TRACE_STAGES CORE_HEAPS",
+    "Timelines, tracebacks and core dumps": "TRACE TRACE_STAGES CORE_HEAPS TRACEBACKS",
     "Set by launchers, not by users": "PE N_PES LOCAL_PE CORES JOB CONTROL_FD CHECK_FD",
 }
 

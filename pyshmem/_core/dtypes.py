@@ -185,7 +185,9 @@ def as_dtype(dtype: Any, *, of_values: bool = False) -> np.dtype[Any]:
         name = _SHORT_NAMES.get(name, name)
         named = getattr(ml_dtypes, name, None) or getattr(np, name, None)
         if not isinstance(named, type):
-            raise TypeError(f"dtype {dtype!r} is known neither to NumPy nor to ml_dtypes") from None
+            hint = "; a shape of several numbers is a tuple" if isinstance(dtype, int) else ""
+            told = f"dtype {dtype!r} is known neither to NumPy nor to ml_dtypes{hint}"
+            raise TypeError(told) from None
         found = np.dtype(named)
     if found.hasobject:
         raise TypeError(f"dtype {found} holds Python objects; other PEs cannot use their addresses")

@@ -10,16 +10,13 @@ from typing import NamedTuple
 class ShmemError(RuntimeError):
     """Base of what can go wrong in a job; also raised when the system or the GPU driver fails.
 
-    A traceback ends with the title of the how-to in the documentation that is about it, where there
-    is one.
+    A traceback ends with the place in the documentation that is about it.
     """
-
-    _page = ""  #: title of a how-to: whoever installed the package has no files of them
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
-        if self._page:
-            self.add_note(f'see the how-to "{self._page}" in the documentation of pyshmem')
+        kind = next(kind for kind in type(self).__mro__ if kind.__module__ == ShmemError.__module__)
+        self.add_note(f"see docs/howto/errors.md#{kind.__name__.lower()} of pyshmem")
 
 
 class NotInitialized(ShmemError):
@@ -29,25 +26,17 @@ class NotInitialized(ShmemError):
 class HeapExhausted(ShmemError, MemoryError):
     """A symmetric heap has no block as large as was asked for."""
 
-    _page = "Clusters, Slurm and other launchers"
-
 
 class MismatchError(ShmemError):
     """The PEs disagree: library version, allocation sizes, arguments of a collective."""
-
-    _page = "A program that hangs"
 
 
 class PeerDied(ShmemError):
     """Another PE died, failed or called ``abort``; the job is over."""
 
-    _page = "A program that hangs"
-
 
 class ShmemTimeout(ShmemError):
     """A wait outlasted ``PYSHMEM_TIMEOUT`` (default: none), or init ``PYSHMEM_INIT_TIMEOUT``."""
-
-    _page = "A program that hangs"
 
 
 class UnsupportedError(ShmemError):
@@ -56,8 +45,6 @@ class UnsupportedError(ShmemError):
 
 class KernelFault(ShmemError):
     """A kernel recorded a fault: a wrong PE or address, or a wait that outlasted the timeout."""
-
-    _page = "A program that hangs"
 
 
 class Failure(NamedTuple):
@@ -85,6 +72,12 @@ class LaunchError(ShmemError):
 
     def __reduce__(self) -> tuple[type[LaunchError], tuple[str, tuple[Failure, ...]]]:
         return type(self), (str(self), self.failures)
+
+
+# Users know them by the package's name, and tracebacks show it.
+for _kind in [*globals().values()]:
+    if isinstance(_kind, type) and _kind.__module__ == __name__:
+        _kind.__module__ = __name__.partition(".")[0]
 
 
 def is_hearsay(error: BaseException | None) -> bool:

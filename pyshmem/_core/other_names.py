@@ -6,6 +6,9 @@ Without it Python guesses by letters: it takes ``allreduce`` for ``and_reduce``,
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 _RANKS = ("rank", "Get_rank", "get_rank", "local_rank", "me", "mype", "pe")
@@ -44,6 +47,19 @@ _INSTEAD: tuple[tuple[str, tuple[str, ...]], ...] = (
      ("scan", "Scan", "exscan", "Exscan", "prefix_sum")),
     ("pyshmem.atomic_fetch_add(dest, value, pe), and its like",
      ("fetch_add", "fadd", "atomic_fadd", "accumulate", "Accumulate", "fetch_and_op")),
+    ("pyshmem.atomic_compare_swap(dest, cond, value, pe)",
+     ("cas", "cswap", "compare_swap", "atomic_cas", "atomic_cswap", "compare_and_swap")),
+    ("pyshmem.atomic_add(dest, -value, pe)", ("atomic_sub", "atomic_fetch_sub", "atomic_dec")),
+    ("pyshmem.signal_wait_until(sig_addr, pyshmem.CMP_GE, value)",
+     ("signal_wait", "wait_signal", "signal_wait_any", "wait_until_signal")),
+    ("pyshmem.put_signal(dest, source, sig_addr, signal, pyshmem.SIGNAL_SET, pe)",
+     ("notify", "signal", "put_with_signal", "putmem_signal")),
+    ("pyshmem.CMP_NE", ("CMP_NEQ", "CMP_NOT_EQ")),
+    ("an array of NumPy's becomes symmetric by pyshmem.array(np.linspace(0, 1, 4))",
+     ("asarray", "ascontiguousarray", "linspace", "eye", "identity", "rand", "randn", "random",
+      "concatenate", "stack", "copy", "from_numpy", "tensor")),
+    ("python -m pyshmem run -n 4 program.py, or pyshmem.launch(function, 4) from Python",
+     ("run", "spawn", "start", "mpirun")),
     ("pyshmem.TEAM_WORLD.split(color, key), split_strided or split_2d",
      ("split", "Split", "comm_split")),
     ("pyshmem.Team.from_pes([0, 2])", ("new_group", "group", "Group")),
@@ -56,6 +72,14 @@ _INSTEAD: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("pyshmem.finalize()", ("Finalize", "finalise", "destroy_process_group")),
     ("pyshmem.abort(code, message)", ("Abort",)),
 )  # fmt: skip
+
+#: What C's and NVSHMEM's names have before and behind the routine's: library, type, size.
+_LIBRARY = re.compile(r"^(?:n?v?i?shmemx?_|roc_?shmem_|MPI_|MPIX_|nccl(?=[A-Z]))")
+_TYPE = re.compile(
+    r"^(?:char|schar|short|int|long|longlong|uchar|ushort|uint|ulong|ulonglong|float|double|longdouble|half"
+    r"|bfloat16|complexf|complexd|ptrdiff|size|u?int(?:8|16|32|64))_"
+)
+_SIZE = re.compile(r"(?<=put|get)(?:mem|8|16|32|64|128)(?=$|_)|(?<=[a-z])mem$")
 
 #: Of the job that ``init`` returns: routines are the package's.
 OF_JOB = {
@@ -74,9 +98,73 @@ for _name in ("device", "triton", "gluon", "fused", "typing", "interop"):
     OF_PACKAGE[_name] = _DEVICE + _name
 
 
+#: Of a team: collectives are the package's.
+OF_TEAM = {
+    name: f"it is a routine of the package, with team=: {text}"
+    for text, names in _INSTEAD
+    for name in names
+}
+for _name in (
+    "broadcast",
+    "sum_reduce",
+    "max_reduce",
+    "min_reduce",
+    "fcollect",
+    "collect",
+    "alltoall",
+):
+    OF_TEAM[_name] = (
+        f"it is a routine of the package: pyshmem.{_name}(dest, source, ..., team=team)"
+    )
+OF_TEAM |= dict.fromkeys(_RANKS, "the number of this PE in it is team.my_pe()")
+OF_TEAM |= dict.fromkeys(_SIZES, "the number of its PEs is team.n_pes()")
+OF_TEAM |= dict.fromkeys(("barrier", "Barrier", "barrier_all", "sync_all"), "team.sync()")
+OF_TEAM |= dict.fromkeys(("free", "Free", "close"), "team.destroy()")
+
+_SCOPES = {"block": "work_group", "warp": "warp", "wave": "warp", "wg": "work_group"}
+
+
 def not_in_package(name: str) -> NoReturn:
     """Raises the error of a name that ``pyshmem`` does not have."""
-    raise no_attribute("module pyshmem", name, OF_PACKAGE)
+    raise no_attribute("module pyshmem", name, OF_PACKAGE | _as_in_c(name, "pyshmem"))
+
+
+def not_in_device(name: str) -> NoReturn:
+    """Raises the error of a name that ``pyshmem.device`` does not have; it may be one of NVSHMEM."""
+    module = sys.modules["pyshmem.device"]
+    meant = [*_device_names(name, module.__all__), _routine_in(OF_PACKAGE.get(_bare(name), ""))]
+    found = next((one for one in meant if one in module.__all__), "")
+    table = {name: f"it is pyshmem.device.{found}"} if found else {}
+    raise no_attribute("module pyshmem.device", name, table)
+
+
+def _routine_in(text: str) -> str:
+    """The first routine of ``pyshmem`` that a text names."""
+    found = re.search(r"pyshmem\.([A-Za-z_]\w*)", text)
+    return found[1] if found else ""
+
+
+def _bare(name: str) -> str:
+    """A name of C's without library, type and size: ``put`` of ``shmem_int_put``, ``putmem``."""
+    return _SIZE.sub("", _TYPE.sub("", _LIBRARY.sub("", name)))
+
+
+def _as_in_c(name: str, module: str) -> dict[str, str]:
+    """What there is of the name of a C routine, of another library's too."""
+    bare = _bare(name)
+    if bare == name:
+        return {}
+    if bare in sys.modules[module].__all__:
+        return {name: f"it is {module}.{bare}; the arrays' dtype is the type"}
+    return {name: OF_PACKAGE[bare]} if bare in OF_PACKAGE else {}
+
+
+def _device_names(name: str, there: Sequence[str]) -> list[str]:
+    """What kernels have for a name: ``put_work_group`` for ``nvshmemx_putmem_block``."""
+    bare = _bare(name)
+    first, _, last = bare.rpartition("_")
+    scoped = f"{_bare(first)}_{_SCOPES[last]}" if last in _SCOPES else bare
+    return [one for one in (scoped, bare) if one in there and one != name][:1]
 
 
 def no_attribute(of: str, name: str, table: dict[str, str]) -> AttributeError:

@@ -9,6 +9,8 @@ import shlex
 
 import click
 
+from ..launcher import other_launchers
+
 #: The commands and their modules.
 COMMANDS = {
     "run": "run",
@@ -31,8 +33,10 @@ class _Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the line; one that begins as that of ``run`` goes on is told what is missing."""
         first = args[0] if args else ""
-        if first not in COMMANDS and (first.startswith(_OF_RUN) or os.path.isfile(first)):
-            words = args if first.startswith("-") else ["-n", "4", *args]
+        other = first in other_launchers.COMMANDS
+        if first not in COMMANDS and (other or first.startswith(_OF_RUN) or os.path.isfile(first)):
+            words = args[1:] if other else args
+            words = words if " ".join(words).startswith("-") else ["-n", "4", *words]
             line = shlex.join(["python", "-m", "pyshmem", "run", *words])
             raise click.UsageError(f"start a job with: {line}", ctx)
         return super().parse_args(ctx, args)

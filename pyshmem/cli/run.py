@@ -17,6 +17,7 @@ from ..launcher import binding
 from ..launcher.control import NativeControl
 from ..launcher.hosts import run_on_hosts
 from ..launcher.job import run_job
+from ..launcher.other_launchers import of_another_launcher
 from ..launcher.output.streams import occupy_standard_streams
 from ..launcher.settings import check_settings, settle_device, started_by_another
 from ..launcher.spec import JobSpec, resolve_command
@@ -33,15 +34,38 @@ class _Run(click.Command):
                 raise
             text = "Missing option '-n' / '--n-pes', before the script: run -n 4 script.py"
             raise click.UsageError(text, ctx) from None
+        except click.NoSuchOption as error:
+            if told := of_another_launcher(error.option_name):
+                raise click.UsageError(
+                    f"{error.option_name} is of another launcher: {told}", ctx
+                ) from None
+            raise
+
+
+class _NumberOfPes(click.IntRange):
+    """A number of PEs, refused in words."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            self.fail(f"{value!r} is no number of PEs, which is 1 or more.", param, ctx)
 
 
 class _Seconds(click.FloatRange):
     """A time that is a number: NaN, which is not below 0 either, would be none."""
 
+    name = "seconds"
+
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        number = float(super().convert(value, param, ctx))
+        try:
+            number = float(super().convert(value, param, ctx))
+        except click.BadParameter:
+            number = math.nan
         if math.isnan(number):
             self.fail(f"{value!r} is no number of seconds.", param, ctx)
         return number
@@ -49,13 +73,16 @@ class _Seconds(click.FloatRange):
 
 _SECONDS = _Seconds(min=0)
 
+_MOST_PES_OF_A_CPU = 100
+_SECONDS_TO_START = 0.5  # of a CPU, for a PE: docs/scaling.md
+
 
 @click.command(cls=_Run, context_settings={"allow_interspersed_args": False})
 @click.option(
     "-n",
     "--n-pes",
     "-np",
-    type=click.IntRange(min=1),
+    type=_NumberOfPes(min=1),
     required=True,
     help="Number of PEs; -np is the same.",
 )
@@ -205,6 +232,7 @@ def _command(
 
 def _warn_of_another_launcher(n_pes: int) -> None:
     """Under ``mpirun -n 2`` this command runs twice, and two jobs are not what was meant."""
+    _warn_of_few_cpus(n_pes)
     if "PYSHMEM_PE" in os.environ:  # a PE may well start a job of its own
         return
     outer = started_by_another()
@@ -215,6 +243,17 @@ def _warn_of_another_launcher(n_pes: int) -> None:
         f"{outer.n_pes} jobs of {n_pes} PE(s): leave out `python -m pyshmem run` or the other launcher",
         err=True,
     )
+
+
+def _warn_of_few_cpus(n_pes: int) -> None:
+    """A job that starts for minutes is a typing mistake more often than a wish."""
+    cpus = len(os.sched_getaffinity(0))
+    if n_pes > _MOST_PES_OF_A_CPU * cpus:
+        seconds = n_pes * _SECONDS_TO_START / cpus
+        click.echo(
+            f"pyshmem: {n_pes} PEs share {cpus} CPU(s); to start them takes some {seconds:.0f} s",
+            err=True,
+        )
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from .api.stages import stage_begin, stage_end
 from .api.wait_sets import NO_INDEX
 from .jit import modules as modules
 from .jit.arguments import as_argument
-from .jit.modules import prepare
+from .jit.modules import not_in_device, prepare
 from .routine import ROUTINES as _ROUTINES
 from .team.rows import TEAM_NODE, TEAM_SHARED, TEAM_WORLD
 from .wait_loop import CMP_EQ, CMP_GE, CMP_GT, CMP_LE, CMP_LT, CMP_NE
@@ -25,5 +25,5 @@ __all__ = [
     "stage_begin", "stage_end",
 ]  # fmt: skip
 #: The routines, at all their scopes: ``__init__.pyi`` lists them.
-globals().update(_ROUTINES)
+globals().update(_ROUTINES, __getattr__=not_in_device)
 __all__ += sorted(_ROUTINES.keys() - set(__all__))

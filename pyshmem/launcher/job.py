@@ -434,13 +434,15 @@ class Job:
         for other in self.failed:
             if places.get(other.pe) == "finalised":
                 places[other.pe] = "failed"
-        lines += [f"  {line}" for line in report.standing(list(places.items()))]
         others = [
             (other.pe, f"{other.how_it_ended()} too")
             for other in self.failed
             if other is not cause and not report.is_secondary(other.last_lines())
         ]
-        lines += [f"  {line}" for line in report.alike(others)]
+        # How it ended says more of a PE than that it failed.
+        told = {pe for pe, _ in others if places.get(pe) in ("failed", "not initialised")}
+        standing = [(pe, place) for pe, place in places.items() if pe not in told]
+        lines += [f"  {line}" for line in [*report.standing(standing), *report.alike(others)]]
         return lines
 
 

@@ -19,6 +19,9 @@ def check_settings(*, hosts: bool = False) -> None:
     """
     library.check(library.lib.ishmemx_settings_check())
     library.check_texts()
+    for name in ("HEAP_SIZE", "DEVICE_HEAP_SIZE"):
+        if library.setting_number(name) <= 0:
+            raise ValueError(f"PYSHMEM_{name} is {library.setting(name)[0]!r}; it must be positive")
     cutover.check_settings()
     checks = library.setting_number("CHECK")
     library.check(library.lib.ishmemx_checks_supported(checks))

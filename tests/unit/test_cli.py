@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -15,9 +16,11 @@ from click.testing import CliRunner, Result
 from environment import clean_environment
 
 import pyshmem
+from pyshmem._core import errors
 from pyshmem._core.settings import SETTINGS
 from pyshmem.cli import COMMANDS, _job, doctor, facts, info, main
 from pyshmem.host.tuning import gpus as tuned_gpus
+from pyshmem.launcher import other_launchers
 
 
 def invoke(*arguments: str) -> Result:
@@ -404,20 +407,79 @@ def test_routines_called_test_are_not_collected(tmp_path: Path) -> None:
     assert [line for line in done.stdout.splitlines() if "::" in line] == ["test_star.py::test_own"]
 
 
-@pytest.mark.parametrize(
-    "name", ["HeapExhausted", "KernelFault", "MismatchError", "PeerDied", "ShmemTimeout"]
-)
-def test_errors_name_a_page_that_is_about_them(name: str) -> None:
-    error = getattr(pyshmem, name)("a wait")
+ERRORS = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, RuntimeError)
+]
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_errors_name_the_part_of_the_page_that_is_about_them(kind: type[Exception]) -> None:
+    error = kind("a wait")
     assert str(error) == "a wait"
     (note,) = error.__notes__
-    title = re.fullmatch(r'see the how-to "(.*)" in the documentation of pyshmem', note)[1]
-    pages = [
-        p.read_text(encoding="utf-8")
-        for p in (Path(__file__).parents[2] / "docs" / "howto").glob("*.md")
-    ]
-    (page,) = [page for page in pages if page.startswith(f"# {title}\n")]
-    assert f"`{name}`" in page
+    page, anchor = re.fullmatch(r"see (docs/howto/errors\.md)#(\w+) of pyshmem", note).groups()
+    text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+    assert f"\n## {kind.__name__}\n" in text
+    assert f"| `{kind.__name__}` |" in text
+    assert anchor == kind.__name__.lower()
+    assert f"{kind.__module__}.{kind.__qualname__}" == f"pyshmem.{kind.__name__}"
+
+
+def test_an_error_of_a_user_names_the_part_of_its_base() -> None:
+    class Own(pyshmem.PeerDied):
+        pass
+
+    assert "#peerdied" in Own("x").__notes__[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ("run", "--nproc_per_node=2", "x.py"),
+            "--nproc_per_node is of another launcher: -n 4 says",
+        ),
+        (("run", "--np", "2", "x.py"), "-n 4 says how many PEs"),
+        (("run", "-n", "2", "--hostfile", "h", "x.py"), "--hosts a,b names the hosts"),
+        (("run", "-n", "2", "-x", "A", "x.py"), "set the variable in front of it"),
+        (("run", "-n", "2", "--bind-to", "core", "x.py"), "--bind says which CPUs"),
+        (("run", "-n", "2", "--nonsense", "x.py"), "No such option"),
+        (("run", "-n", "0", "x.py"), "'0' is no number of PEs, which is 1 or more"),
+        (("run", "-n", "two", "x.py"), "'two' is no number of PEs"),
+        (("run", "-n", "2", "--timeout", "soon", "x.py"), "'soon' is no number of seconds"),
+        (("launch", "-n", "2", "x.py"), "start a job with: python -m pyshmem run -n 2 x.py"),
+        (("mpirun", "x.py"), "start a job with: python -m pyshmem run -n 4 x.py"),
+    ],
+)
+def test_who_knows_another_launcher_is_told_what_it_is_here(
+    words: tuple[str, ...], told: str
+) -> None:
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert told in result.output
+
+
+def test_options_of_other_launchers_are_none_of_ours() -> None:
+    from pyshmem.cli.run import run
+
+    ours = {name for parameter in run.params for name in parameter.opts}
+    assert not ours & set(other_launchers.OPTIONS)
+    assert all(re.search(r"-\w|leave|PE", told) for told in other_launchers.OPTIONS.values())
+    for told in other_launchers.OPTIONS.values():
+        for option in re.findall(r"(?<![\w-])--?[a-z][\w-]*", told):
+            assert option in ours, option
+
+
+def test_far_more_pes_than_cpus_are_warned_of(monkeypatch, capsys) -> None:
+    from pyshmem.cli import run
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    run._warn_of_few_cpus(128)
+    assert not capsys.readouterr().err
+    run._warn_of_few_cpus(1000)
+    assert "1000 PEs share 2 CPU(s); to start them takes some 250 s" in capsys.readouterr().err
 
 
 def test_what_packages_say_agrees() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from environment import clean_environment
 
 import pyshmem
 from pyshmem._core import library
@@ -73,6 +74,9 @@ def test_init_is_counted() -> None:
         assert pyshmem.initialized()
         with pytest.raises(ValueError, match=r"'sim'.*'none'"):
             pyshmem.init(device="sim")
+        with pytest.raises(ValueError, match=r"heap_size is '2M'.* 1048576 bytes: the first init"):
+            pyshmem.init(heap_size="2M")
+        pyshmem.init(heap_size="1M").finalize()
     assert not pyshmem.initialized()
 
 
@@ -96,7 +100,7 @@ BAD_CALLS = {
     "not symmetric": (
         lambda a, b: pyshmem.put(np.zeros(4), a, 0),
         ValueError,
-        "not on a symmetric heap; make it with",
+        r"dest \(shape \(4,\), float64\) is not on a symmetric heap: .* make it with",
     ),
     "not contiguous": (
         lambda a, b: pyshmem.put(a[::2], b, 0, nelems=1),
@@ -113,6 +117,12 @@ BAD_CALLS = {
         TypeError,
         "source has dtype float32, dest has dtype float64",
     ),
+    "a list in a peer's memory": (
+        lambda a, b: pyshmem.put([0.0], a, 0),
+        TypeError,
+        r"dest is a list, not an array: give pyshmem\.array\(dest\)",
+    ),
+    "shape in two": (lambda a, b: pyshmem.zeros(4, 4), TypeError, "several numbers is a tuple"),
     "no array": (lambda a, b: pyshmem.put(a, [1.0], 0), TypeError, "source is a list"),
     "nelems too large": (
         lambda a, b: pyshmem.put(a, b, 0, nelems=5),
@@ -233,3 +243,74 @@ def test_a_script_that_forgets_finalize_ends_with_its_own_status(ending: str, st
     code = f"import sys, pyshmem; pyshmem.init(heap_size='1M', device='none')\n{ending}"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
     assert result.returncode == status
+
+
+MISTAKE = """
+import pyshmem
+
+def mine(array):
+    pyshmem.put([1.0], array, 0)
+
+with pyshmem.init(heap_size="1M", device="none"):
+    mine(pyshmem.zeros(4))
+"""
+
+
+def told_of(code: str, **environment: str) -> list[str]:
+    """The lines of the traceback."""
+    settings = clean_environment() | environment
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=settings, timeout=60)
+    assert done.returncode == 1
+    return done.stderr.splitlines()
+
+
+def test_a_traceback_has_the_lines_of_the_program_and_how_the_routine_is_called() -> None:
+    lines = told_of(MISTAKE)
+    assert [line for line in lines if "File" in line] == [
+        '  File "<string>", line 8, in <module>',
+        '  File "<string>", line 5, in mine',
+    ]
+    assert lines[-2].startswith("TypeError: dest is a list")
+    assert lines[-1].startswith("it is called so: pyshmem.put(dest, source, pe, *, nelems=None, ")
+
+
+def test_a_setting_keeps_all_frames() -> None:
+    lines = told_of(MISTAKE, PYSHMEM_TRACEBACKS="full")
+    assert any("checks.py" in line for line in lines)
+
+
+def test_what_no_raise_of_the_package_foresaw_keeps_all_frames() -> None:
+    code = MISTAKE.replace(
+        "def mine", "from pyshmem._core.arrays import checks\nchecks.place = 3\n\ndef mine"
+    )
+    assert any("checks.py" in line for line in told_of(code))
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("init(n_pes=4)", "pyshmem.init(*, heap_size=None, device_heap_size=None, device=None, "),
+        ("sum_reduce(1)", "pyshmem.sum_reduce(dest, source, *, "),
+        ("barrier_all(1)", "pyshmem.barrier_all("),
+        ("Team.from_pes()", "pyshmem.Team.from_pes("),
+    ],
+)
+def test_a_call_that_does_not_fit_is_told_the_one_that_does(call: str, told: str) -> None:
+    lines = told_of(f"import pyshmem\npyshmem.{call}")
+    assert [line for line in lines if "File" in line] == ['  File "<string>", line 2, in <module>']
+    assert lines[-1].startswith(f"it is called so: {told}")
+
+
+def test_tracebacks_are_whole_again_for_who_looks_later() -> None:
+    code = """
+import sys, traceback
+hook = sys.excepthook
+import pyshmem
+def mine(kind, error, frames):
+    ours(kind, error, frames)
+    print(len(traceback.extract_tb(error.__traceback__)), file=sys.stderr)
+ours, sys.excepthook = sys.excepthook, mine
+pyshmem.zeros(3)
+"""
+    assert int(told_of(code)[-1]) > 1

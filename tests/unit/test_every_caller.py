@@ -216,7 +216,7 @@ def test_a_masked_array_makes_no_array() -> None:
 
 #: Objects that are no arrays, with the way to one.
 NO_ARRAYS: dict[str, tuple[Any, str]] = {
-    "list": ([1, 2, 3, 4], r"is a list, not an array: give np\.asarray\("),
+    "list": ([1, 2, 3, 4], r"is a list, not an array: give (np\.asarray|pyshmem\.array)\("),
     "bytes": (bytes(32), r"is a bytes: give np\.frombuffer\("),
     "bytearray": (bytearray(32), r"is a bytearray: give np\.frombuffer\("),
     "array.array": (array.array("q", [1] * 4), r"is a array\.array: give np\.frombuffer\("),

@@ -40,6 +40,20 @@ def test_last_words_name_the_programs_line_not_that_of_the_package() -> None:
     assert report.__file__ in report.last_words(only.splitlines())[0]
 
 
+def test_last_words_name_the_programs_line_not_that_of_another_package() -> None:
+    text = """Traceback (most recent call last):
+  File "/home/me/program.py", line 3, in <module>
+    kernel(a)
+  File "/opt/env/lib/python3.12/site-packages/numba/errors.py", line 67, in check
+    raise ValueError(message)
+ValueError: no launch configuration
+"""
+    assert (
+        report.last_words(text.splitlines())[0]
+        == '  File "/home/me/program.py", line 3, in <module>'
+    )
+
+
 def test_last_words_of_a_chained_error_are_of_the_last() -> None:
     chained = _ERROR + "\nDuring handling of the above exception, another exception occurred:\n\n"
     last = _ERROR.replace("ValueError", "KeyError").replace("line 5", "line 6")

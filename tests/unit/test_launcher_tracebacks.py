@@ -86,3 +86,21 @@ def test_a_pe_that_writes_it_again_and_one_that_is_late_are_shown() -> None:
     assert alike.told() == ["PE 1 writes the same traceback as PE 0"]
     assert not alike.is_shown(1, TRACEBACK, 60.0)
     assert not alike.is_shown(1, TRACEBACK.replace(b"line 9", b"line 8"), 60.0)
+
+
+SYNTAX = b"""  File "p.py", line 1
+    def f(:
+          ^
+SyntaxError: invalid syntax
+"""
+
+
+def test_a_syntax_error_is_gathered_though_it_has_no_header() -> None:
+    gathered = Gathered()
+    first, rest = SYNTAX[:30], SYNTAX[30:]
+    assert gathered.feed(b"before\n" + first, 0.0) == b"before\n"
+    assert gathered.feed(rest, 0.01) == b""
+    assert gathered.due(1.0) == SYNTAX
+    crash = b"Fatal Python error: x\n"
+    assert Gathered().feed(b'  File "p.py", line 8 in f\n', 0.0)  # of Python's fault handler
+    assert not Gathered().feed(crash, 0.0)

@@ -33,12 +33,64 @@ def test_what_a_name_of_another_library_is_here_exists(name: str) -> None:
         ("send", r"pyshmem\.put"),
         ("recv", r"pyshmem\.get"),
         ("all_gather", r"fcollect"),
+        ("shmem_put", r"it is pyshmem\.put; the arrays' dtype is the type$"),
+        ("shmem_int_put", r"it is pyshmem\.put;"),
+        ("double_sum_reduce", r"it is pyshmem\.sum_reduce;"),
+        ("nvshmem_putmem_signal", r"it is pyshmem\.put_signal;"),
+        ("ncclAllReduce", r"sum_reduce\(dest, source\)"),
+        ("MPI_Bcast", r"broadcast\(dest, source, root\)"),
+        ("nvshmem_malloc", r"pyshmem\.zeros"),
+        ("atomic_cas", r"pyshmem\.atomic_compare_swap"),
+        ("atomic_sub", r"pyshmem\.atomic_add\(dest, -value, pe\)"),
+        ("signal_wait", r"pyshmem\.signal_wait_until"),
+        ("CMP_NEQ", r"pyshmem\.CMP_NE$"),
+        ("linspace", r"pyshmem\.array\(np\.linspace"),
+        ("run", r"pyshmem\.launch\(function, 4\)"),
         ("nonsense", r"^module pyshmem has no attribute 'nonsense'$"),
+        ("shmem_nonsense", r"^module pyshmem has no attribute 'shmem_nonsense'$"),
     ],
 )
 def test_a_name_of_another_library_is_told_what_is_meant(name: str, told: str) -> None:
     with pytest.raises(AttributeError, match=told):
         getattr(pyshmem, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("allreduce", "sum_reduce"),
+        ("rank", "my_pe"),
+        ("put_block", "put_work_group"),
+        ("nvshmemx_putmem_block", "put_work_group"),
+        ("nvshmem_int_p", "p"),
+        ("atomic_cas", "atomic_compare_swap"),
+        ("signal_wait", "signal_wait_until"),
+    ],
+)
+def test_kernels_are_told_their_names(name: str, told: str) -> None:
+    from pyshmem import device
+
+    assert hasattr(device, told)
+    with pytest.raises(AttributeError, match=rf"has no {name}: it is pyshmem\.device\.{told}$"):
+        getattr(device, name)
+    with pytest.raises(AttributeError, match=r"^module pyshmem\.device has no attribute 'malloc'$"):
+        device.malloc  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_team_has_such_names_too() -> None:
+    with pyshmem.init(device="none", heap_size="1M"):
+        team = pyshmem.TEAM_WORLD
+        for name, told in (
+            ("rank", r"team\.my_pe\(\)"),
+            ("Get_size", r"team\.n_pes\(\)"),
+            ("barrier", r"team\.sync\(\)"),
+            ("allreduce", r"with team=: .*pyshmem\.sum_reduce"),
+            ("broadcast", r"pyshmem\.broadcast\(dest, source, \.\.\., team=team\)"),
+            ("nonsense", r"^the team has no attribute 'nonsense'$"),
+        ):
+            assert not hasattr(pyshmem.Team, name)
+            with pytest.raises(AttributeError, match=told):
+                getattr(team, name)
 
 
 def test_python_adds_no_guess_of_its_own() -> None:

@@ -181,7 +181,7 @@ def place(array: Any, name: str, *, symmetric: bool, writable: bool) -> Place:
             raise masked(name)
         address, nbytes, kind = _place_of_ndarray(array, name, writable)
     else:
-        interface, dtype, on_gpu = _describe(array, name)
+        interface, dtype, on_gpu = _describe(array, name, symmetric)
         address, nbytes, kind = _place_of_interface(interface, dtype, name, writable)
         if nbytes:
             _check_memory(interface, array, name)
@@ -194,7 +194,7 @@ def place(array: Any, name: str, *, symmetric: bool, writable: bool) -> Place:
             if ours and array.flags.writeable:
                 remember(array, address, nbytes, kind)
         elif symmetric:
-            raise _not_symmetric(name, address, nbytes)
+            raise _not_symmetric(name, array)
     elif symmetric:  # without elements it has no place of its own
         address = _any_address()
     return address, nbytes, kind
@@ -215,12 +215,15 @@ def _no_longer(name: str, why: str) -> Exception:
     return ValueError(f"{name} cannot be used any more: {why}")
 
 
-def _not_symmetric(name: str, address: int, nbytes: int) -> Exception:
+def _not_symmetric(name: str, array: Any) -> Exception:
     if not lib.ishmemx_initialized():
         return not_initialized(f"{name} has to be on a symmetric heap")
+    what = (
+        f"shape {tuple(getattr(array, 'shape', ()))}, {getattr(array, 'dtype', 'other elements')}"
+    )
     return ValueError(
-        f"{name} at {address:#x} ({nbytes} bytes) is not on a symmetric heap; "
-        "make it with pyshmem.empty, zeros, array, ..."
+        f"{name} ({what}) is not on a symmetric heap: other PEs reach no ordinary arrays, and no copies "
+        "or results of arithmetic; make it with pyshmem.empty, zeros, array, ..."
     )
 
 
@@ -237,7 +240,9 @@ def _place_of_ndarray(array: np.ndarray, name: str, writable: bool) -> Place:
     return address, nbytes, kind_of(array.dtype)
 
 
-def _describe(array: Any, name: str) -> tuple[dict[str, Any], np.dtype[Any], bool]:
+def _describe(
+    array: Any, name: str, symmetric: bool = False
+) -> tuple[dict[str, Any], np.dtype[Any], bool]:
     """An array of another library: its interface, its dtype, and whether a GPU may be at work on it."""
     if isinstance(array, np.generic):  # its interface is that of an array that is gone by then
         hint = "to name an element of an array pass a part, a[i : i + 1]"
@@ -254,7 +259,7 @@ def _describe(array: Any, name: str) -> tuple[dict[str, Any], np.dtype[Any], boo
         if interface is not None:
             return interface, _dtype_of(interface, array), protocol == "__cuda_array_interface__"
     if not hasattr(array, "__dlpack__"):
-        raise _no_array(array, name)
+        raise _no_array(array, name, symmetric)
     try:
         interface, dtype, device = dlpack.describe(array)
     except Exception as error:  # torch has its own for each reason
@@ -268,7 +273,7 @@ def _named(given: Any) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-def _no_array(given: Any, name: str) -> TypeError:
+def _no_array(given: Any, name: str, symmetric: bool) -> TypeError:
     """The error of what has no elements that the library can find, and how an array is made of it."""
     if given is None:
         return TypeError(f"{name} is None, not an array")
@@ -277,7 +282,8 @@ def _no_array(given: Any, name: str) -> TypeError:
         memoryview(given)
     except TypeError:
         sequence = hasattr(given, "__len__") and not isinstance(given, (str, dict, set, frozenset))
-        return TypeError(f"{what}, not an array{f': give np.asarray({name})' if sequence else ''}")
+        maker = "pyshmem.array" if symmetric else "np.asarray"  # the latter is out of peers' reach
+        return TypeError(f"{what}, not an array{f': give {maker}({name})' if sequence else ''}")
     typed = "" if isinstance(given, memoryview) else ", dtype=..."
     return TypeError(f"{what}: give np.frombuffer({name}{typed}), which is an array of its memory")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._core import library
 from ..._core.arrays import checks as arrays
+from ..._core.other_names import not_in_device as not_in_device
 from ...host import faults
 from ...host.job import runtime
 from ...host.kernels import stream_kernels

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -29,7 +30,7 @@ from ..._core.library import (
 )
 from ..._core.settings import tell_misspelt
 from ..._foreign import environment
-from . import communicator, output
+from . import communicator, output, tracebacks
 
 _lock = threading.RLock()
 _job: Job | None = None
@@ -64,6 +65,9 @@ class Job:
 
         def __getattr__(self, name: str) -> NoReturn:
             raise other_names.no_attribute("the job", name, other_names.OF_JOB)
+
+        # Python's own, by name: while kernels run as Python another is in its place (host_only.py).
+        __getattribute__ = object.__getattribute__
 
     def finalize(self) -> None:
         """The same as ``pyshmem.finalize``."""
@@ -129,8 +133,7 @@ def init(
     global _job, _count
     with _lock:
         if _job is not None:
-            if device not in (None, "auto", _job.device):
-                raise ValueError(f"device is {device!r}, but the job runs with {_job.device!r}")
+            _check_running(device, heap=heap_size, device_heap=device_heap_size)
             if comm is not None:
                 communicator.check_same(comm)
             _count += 1
@@ -153,6 +156,21 @@ def init(
         return _job
 
 
+def _check_running(device: str | None, **sizes: int | str | None) -> None:
+    """Raise ValueError for what the job, which another ``init`` began, has not got."""
+    assert _job is not None
+    if device not in (None, "auto", _job.device):
+        raise ValueError(f"device is {device!r}, but the job runs with {_job.device!r}")
+    for number, (name, size) in enumerate(sizes.items()):
+        stats = ffi.new("ishmemx_heap_stats_t *")
+        lib.ishmemx_heap_stats(number, stats)
+        if size is not None and parse_size(size) > stats.nbytes > 0:
+            raise ValueError(
+                f"{name}_size is {size!r}, but the job runs, and its heap has {stats.nbytes} bytes: "
+                "the first init decides"
+            )
+
+
 def _start(
     heap_size: int | str | None,
     device_heap_size: int | str | None,
@@ -160,6 +178,7 @@ def _start(
     comm: Any,
     level: ThreadLevel,
 ) -> Job:
+    install_excepthook()
     config = ffi.new("ishmemx_config_t *")
     check(lib.ishmemx_config_from_environment(config))
     library.check_texts()
@@ -180,7 +199,7 @@ def _start(
     check(lib.ishmemx_init_thread(config, level, ffi.new("int *")))
     del kept
     lib.attach_to_interpreter()
-    _install_hooks()
+    _see_to_the_end()
     if lib.ishmemx_n_pes() > 1:
         output.keep_lines_whole()
     if chosen == "cuda" and environment.has_module("cupy"):
@@ -380,8 +399,8 @@ def _abort_for(error: BaseException) -> None:
         _tell_others(code, f"{type(error).__name__}: {first_line}" if first_line else repr(error))
 
 
-def _install_hooks() -> None:
-    """Once: uncaught exceptions and the end of the script must not leave the other PEs waiting."""
+def install_excepthook() -> None:
+    """Uncaught exceptions are told in the program's lines, and leave no other PE waiting."""
     if getattr(sys.excepthook, "_pyshmem", False):
         return
     previous = sys.excepthook
@@ -390,10 +409,15 @@ def _install_hooks() -> None:
         interactive = hasattr(sys, "ps1") or sys.flags.interactive
         if _job is not None and not interactive:
             _abort_for(error)
-        previous(kind, error, traceback)
+        with tracebacks.shortened(error) as short:
+            previous(kind, error, short if traceback is error.__traceback__ else traceback)
 
     excepthook._pyshmem = True  # type: ignore[attr-defined]
     sys.excepthook = excepthook
+
+
+@functools.cache  # once: what a program registers later still finds the job
+def _see_to_the_end() -> None:
     atexit.register(_at_exit)
 
 

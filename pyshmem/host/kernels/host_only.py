@@ -89,6 +89,16 @@ def _stand_in(original: Any, called: str, name: str, method: bool) -> Any:
     return stand_in
 
 
+def _attributes(kind: type) -> Any:
+    """In place of ``__getattribute__`` of a class whose attributes are the host's state."""
+
+    def stand_in(self: Any, name: str) -> Any:
+        _refuse(f"{kind.__name__}.{name}", name, False)
+        return object.__getattribute__(self, name)
+
+    return stand_in
+
+
 def _member(owner: type, name: str, member: Any) -> Any:
     """The stand-in of a class's member; None: it needs none."""
     called = f"{owner.__name__}.{name}"
@@ -104,6 +114,8 @@ def _members(kind: type) -> Iterator[tuple[Any, str, Any, Any]]:
         return  # stand for no state of the host
     for name, member in vars(kind).items():
         made = _member(kind, name, member) if name == "__init__" or name[0] != "_" else None
+        if name == "__getattribute__":
+            made = _attributes(kind)
         if made is not None:
             yield kind, name, member, made
 

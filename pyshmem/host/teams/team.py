@@ -14,8 +14,9 @@ import warnings
 import weakref
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, SupportsIndex, cast
 
+from ..._core import other_names
 from ..._core.arrays.checks import StreamLike, place, stream_handle
 from ..._core.arrays.peer_views import view_of_peer
 from ..._core.arrays.types import AnyArray
@@ -87,6 +88,11 @@ class Team(Handle):
         self._handle = int(cell[0])  # ishmemx_team_t, 0: destroyed
         self._contexts: weakref.WeakSet[Context] = weakref.WeakSet()
         self._channels: list[Team] = []  # from channel 1 on
+
+    if not TYPE_CHECKING:  # who would take any name for one that there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise other_names.no_attribute("the team", name, other_names.OF_TEAM)
 
     @property
     def handle(self) -> int:

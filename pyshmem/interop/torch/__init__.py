@@ -14,6 +14,13 @@ Importing it registers the backend and the operators, and starts nothing. docs/t
 Extension.
 """
 
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as _error:
+    raise ImportError(
+        "pyshmem.interop.torch needs PyTorch: pip install 'pyshmem-openshmem[torch]'"
+    ) from _error
+
 from ..._core import library as _library
 from ..._core import moved as _moved
 from ..._torch import operators as _operators

@@ -6,6 +6,7 @@ It is run as a file, and imports nothing of the package before it has the caller
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import faulthandler
 import io
@@ -89,8 +90,11 @@ def _failure(error: BaseException) -> dict[str, Any]:
     while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
         frames = frames.tb_next  # what is of this file is not the user's
     text = io.StringIO()
-    traceback.print_exception(type(error), error, frames or error.__traceback__, file=text)
+    error.__traceback__ = frames or error.__traceback__
     errors = sys.modules.get("pyshmem._core.errors")  # not there when its import failed
+    tracebacks = sys.modules.get("pyshmem.host.job.tracebacks")
+    with contextlib.nullcontext() if tracebacks is None else tracebacks.shortened(error):
+        traceback.print_exception(error, file=text)
     answer: dict[str, Any] = {
         "error": "".join(traceback.format_exception_only(error)).strip(),
         "traceback": text.getvalue(),

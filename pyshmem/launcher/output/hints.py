@@ -12,8 +12,8 @@ _MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 
 #: Packages, and the extra of pyshmem's own that brings them.
 _EXTRAS = {
-    "numba": "sim]' without a GPU, 'pyshmem-openshmem[cuda",
-    "numba_cuda": "sim]' without a GPU, 'pyshmem-openshmem[cuda",
+    "numba": "sim",
+    "numba_cuda": "sim",
     "greenlet": "sim",
     "cupy": "cuda",
     "triton": "triton",
@@ -39,7 +39,9 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
     found = []
     missing = _MISSING.search(last)
     if missing and missing[1] in _EXTRAS:
-        found.append(f"pip install 'pyshmem-openshmem[{_EXTRAS[missing[1]]}]'")
+        extra = _EXTRAS[missing[1]]
+        with_gpu = " without a GPU, 'pyshmem-openshmem[cuda]' with one" if extra == "sim" else ""
+        found.append(f"pip install 'pyshmem-openshmem[{extra}]'{with_gpu}")
     if _NO_SUCH_CHARACTER.search(last):
         found.append("PYTHONUTF8=1 in the environment has PEs write UTF-8, whatever the locale is")
     if strange := _STRANGE_MODULE.search(last):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import signal
+import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,8 +33,11 @@ _CHAINED = re.compile(
     r"|The above exception was the direct cause of the following exception:"
 )
 
-#: How a frame of a traceback begins that is in this package.
-_OURS = f'File "{Path(__file__).parents[2]}/'
+#: A frame of a traceback that is not the program's: in this package, in another, or Python's own.
+_OTHERS = re.compile(
+    rf'File "(?:{re.escape(str(Path(__file__).parents[2]))}/|[^"]*/(?:site|dist)-packages/'
+    rf"|{re.escape(sysconfig.get_path('stdlib'))}/|<frozen )"
+)
 
 #: What a routine of C says of the mistake that ends its PE.
 _OF_C = re.compile(r"PE \d+: p?shmemx?_\w+: ")
@@ -83,8 +87,8 @@ def last_words(lines: Sequence[str], limit: int = 6) -> list[str]:
     if not frames or not ends:
         return text[starts[-1] :][-limit:]
     frames = [i for i in frames if i < ends[0]] or frames[-1:]
-    # The program's line says more to its author than the line of this package that it led to.
-    own = [i for i in frames if not text[i].lstrip().startswith(_OURS)]
+    # The program's line says more to its author than the line of a package that it led to.
+    own = [i for i in frames if not _OTHERS.match(text[i].lstrip())]
     first = (own or frames)[-1]
     behind = next((i for i in frames if i > first), ends[0])
     # Anything from that frame on, but not the marks under its source line.

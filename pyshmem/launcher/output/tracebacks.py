@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from . import report
 
 _BEGINS = re.compile(
-    rb"^[ |+]*(?:Exception Group )?Traceback \(most recent call last\):|^Fatal Python error: ", re.M
+    rb"^[ |+]*(?:Exception Group )?Traceback \(most recent call last\):|^Fatal Python error: "
+    rb"|^  File \"[^\"]+\", line \d+\r?$",  # of a syntax error, which has no header
+    re.M,
 )
 _HEAD = re.compile(rb"^Traceback \(most recent call last\):\r?\n", re.M)
 #: The line at which the frames end: the exception's.

@@ -218,6 +218,11 @@ def _argument(kernel: Any, argument: Any, write_back: list[Callable[[], None]]) 
         _, argument = extension.prepare_args(None, argument, stream=0, retr=write_back)
     if isinstance(argument, np.ma.MaskedArray):
         raise masked("an array given to a kernel")
+    if isinstance(argument, (list, dict, set, str, bytes)) or argument is None:
+        kind = type(argument).__name__
+        raise TypeError(
+            f"an argument of a kernel is a {kind}; kernels take arrays, numbers and tuples"
+        )
     getattr(argument, "_numba_type_", None)  # which teams and contexts raise, as on a GPU
     if _by_reference(argument):
         return kernel_array(argument.view(np.ndarray))

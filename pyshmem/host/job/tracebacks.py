@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tracebacks as users read them: their own lines, and how a routine is called that was called wrongly.
+
+A mistake in a program is told by a ``raise`` of this package; the frames from the program's line to it
+say nothing of the program. Where something in the package fails that no ``raise`` foresaw, all frames
+stay: then they are what a report about it needs. ``PYSHMEM_TRACEBACKS=full`` keeps them always.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import linecache
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+from ..._core.library import setting
+
+_PACKAGE = str(Path(__file__).parents[2]) + "/"
+#: What Python says of a call that does not fit the routine.
+_UNFIT = re.compile(r"^([\w.]+)\(\) (?:takes|missing|got) ")
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The exception, and those that a traceback shows before it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        hidden = error.__suppress_context__ or error.__cause__ is not None
+        error = error.__cause__ if hidden else error.__context__
+
+
+def _steps(error: BaseException) -> list[TracebackType]:
+    """From the outermost frame to that in which it was raised."""
+    found, step = [], error.__traceback__
+    while step is not None:
+        found.append(step)
+        step = step.tb_next
+    return found
+
+
+def _own_lines(error: BaseException) -> TracebackType | None:
+    """Its traceback without frames of this package, where these say nothing; else as it is."""
+    steps = _steps(error)
+    kept = [step for step in steps if not _is_ours(step.tb_frame)]
+    if not kept or len(kept) == len(steps):
+        return error.__traceback__
+    last = steps[-1]
+    line = linecache.getline(last.tb_frame.f_code.co_filename, last.tb_lineno)
+    if _is_ours(last.tb_frame) and not line.lstrip().startswith("raise"):
+        return error.__traceback__
+    made = None
+    for step in reversed(kept):
+        made = TracebackType(made, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return made
+
+
+def _public(name: str) -> Any:
+    """``put``, ``Team.split``: what users call by it; None: nothing."""
+    package = sys.modules[__name__.partition(".")[0]]
+    first, _, rest = name.partition(".")
+    if first not in package.__all__:
+        return None
+    found = getattr(package, first, None)
+    return getattr(found, rest, None) if rest else found
+
+
+def _shown(parameter: inspect.Parameter) -> str:
+    default = parameter.default
+    plain = default is None or isinstance(default, (bool, int, str))
+    written = "" if default is inspect.Parameter.empty else f"={default!r}" if plain else "=..."
+    return f"{parameter.name}{written}"
+
+
+def call_of(name: str, routine: Callable[..., Any]) -> str:
+    """How a routine is called: its parameters, and what need not be given."""
+    written, named_only = [], False
+    for parameter in inspect.signature(routine).parameters.values():
+        if parameter.name == "self":
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not named_only:
+            written.append("*")
+            named_only = True
+        stars = "*" * (parameter.kind is parameter.VAR_POSITIONAL)
+        stars += "**" * (parameter.kind is parameter.VAR_KEYWORD)
+        written.append(stars + _shown(parameter))
+        named_only |= parameter.kind is parameter.VAR_POSITIONAL
+    return f"pyshmem.{name}({', '.join(written)})"
+
+
+def _called(error: TypeError) -> str | None:
+    """How the routine is called that the program has called with what it does not take."""
+    if unfit := _UNFIT.match(str(error)):
+        name = unfit[1]
+    else:
+        code = next((s.tb_frame.f_code for s in _steps(error) if _is_ours(s.tb_frame)), None)
+        name = "" if code is None else code.co_qualname
+        if getattr(inspect.unwrap(_public(name) or object), "__code__", None) is not code:
+            return None
+    routine = _public(name)
+    with contextlib.suppress(ValueError, TypeError):  # has no signature
+        if callable(routine):
+            return call_of(name, routine)
+    return None
+
+
+def _are_full() -> bool:
+    with contextlib.suppress(ValueError):  # no text: which is what init is about to tell
+        return setting("TRACEBACKS")[0].lower() == "full"
+    return False
+
+
+@contextlib.contextmanager
+def shortened(error: BaseException) -> Iterator[TracebackType | None]:
+    """While within, the exception and those it came from have the tracebacks that users read."""
+    if _are_full():
+        yield error.__traceback__
+        return
+    before = [(one, one.__traceback__) for one in _chain(error)]
+    if isinstance(error, TypeError) and (call := _called(error)):
+        note = f"it is called so: {call}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+    for one, _ in before:
+        one.__traceback__ = _own_lines(one)
+    try:
+        yield error.__traceback__
+    finally:
+        for one, traceback in before:
+            one.__traceback__ = traceback
