@@ -99,6 +99,22 @@ def test_what_profiling_puts_there_stays(job):
     pyshmem.put(dest, dest, job.my_pe)
 
 
+def test_attributes_of_the_job_are_refused_in_kernels_alone(job):
+    text = refusal(job, lambda dest: job.my_pe)
+    assert "Job.my_pe is a host routine; in kernels use pyshmem.device.my_pe" in text
+    assert "Job.device is a host routine" in refusal(job, lambda dest: job.device)
+    assert job.my_pe == pyshmem.my_pe()
+
+
+@pytest.mark.parametrize("given", [[1, 2], {"a": 1}, "text", None])
+def test_what_no_compiler_takes_is_no_argument_of_a_kernel(job, given):
+    HELD["call"] = lambda dest: None
+    with pytest.raises(TypeError, match="kernels take arrays, numbers and tuples"):
+        run_what_is_held[1, 1](given)
+    with pytest.raises(TypeError, match=f"is a {type(given).__name__};"):
+        run_what_is_held[1, 1]((1, given))
+
+
 def test_other_threads_use_the_host_while_a_kernel_runs(job):
     dest, found = pyshmem.zeros(4, np.int64, heap="device"), []
 
