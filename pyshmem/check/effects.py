@@ -117,7 +117,7 @@ def _put(a: Arguments) -> Described:
     if not nelems:
         return [], None
     value = source.value() if nelems == 1 else None
-    sent = ("s", pe, heap, dest.ranges(offset, nelems), ctx, value)
+    sent = ("s", pe, heap, dest.ranges(offset, nelems), ctx, value, source.digest(nelems))
     return [*_reads(source, nelems), sent], None
 
 
@@ -157,7 +157,8 @@ def _p(a: Arguments) -> Described:
     heap, offset = own(dest.address)
     value = int(a["value"]) if dest.dtype.kind in "iu" else None
     pe = _world_pe(a["ctx"], a["pe"])
-    return [("s", pe, heap, dest.ranges(offset, 1), _ctx(a["ctx"]), value)], None
+    same = hash(str(a["value"]))
+    return [("s", pe, heap, dest.ranges(offset, 1), _ctx(a["ctx"]), value, same)], None
 
 
 def _g(a: Arguments) -> Described:
@@ -299,8 +300,9 @@ def holds(span: Span, n: int, cmp: Any, value: Any) -> bool:
 
 
 def _wait_until(a: Arguments) -> Described:
-    waited = wait_for(Span(a["ivar"]), 0, a["cmp"], a["cmp_value"])
-    return [], lambda _: [waited(None)]
+    span = Span(a["ivar"])
+    waited = wait_for(span, 0, a["cmp"], a["cmp_value"])
+    return [_stands(span, [(0, a["cmp_value"])], a["cmp"])], lambda _: [waited(None)]
 
 
 def _test(a: Arguments) -> Described:
@@ -309,12 +311,22 @@ def _test(a: Arguments) -> Described:
 
 
 def _signal_wait_until(a: Arguments) -> Described:
-    waited = wait_for(Span(a["sig_addr"]), 0, a["cmp"], a["cmp_value"])
+    span = Span(a["sig_addr"])
+    waited = wait_for(span, 0, a["cmp"], a["cmp_value"])
+    stands = _stands(span, [(0, a["cmp_value"])], a["cmp"])
     # Of a value that the program drops it knows no more than that the comparison held.
-    return [], lambda seen: [waited(None if result_is_dropped() else int(seen))]
+    return [stands], lambda seen: [waited(None if result_is_dropped() else int(seen))]
 
 
-def _wait_set(which: str, vector: bool) -> Describe:
+def _stands(span: Span, rows: Any, cmp: Any, how: str = "all") -> tuple[Any, ...]:
+    """What the caller waits for from here on: elements of one array, and what each is compared with."""
+    size = span.dtype.itemsize
+    heap, offset = own(span.address)
+    words = tuple((offset + n * size, int(value)) for n, value in rows)
+    return ("N", "words", heap, words, _COMPARED[int(cmp)], how)
+
+
+def _wait_set(which: str, vector: bool, waits_here: bool) -> Describe:
     def describe(a: Arguments) -> Described:
         span = Span(a["ivars"])
         count = _count(a["nelems"], span.nelems)
@@ -326,6 +338,9 @@ def _wait_set(which: str, vector: bool) -> Describe:
             for n in left
         }
 
+        rows = [(n, a["cmp_value"] if values is None else values[n]) for n in left]
+        stands = [_stands(span, rows, a["cmp"], which)] if waits_here and left else []
+
         def behind(result: Any) -> Effects:
             if which == "all":
                 found: Iterable[int] = left if result is None or result else ()
@@ -335,7 +350,7 @@ def _wait_set(which: str, vector: bool) -> Describe:
                 found = result
             return [waits[int(n)](None) for n in found]
 
-        return [], behind
+        return stands, behind
 
     return describe
 
@@ -453,6 +468,8 @@ def _sync_nb(a: Arguments) -> Described:
 
 def _request_done(a: Arguments) -> Described:
     request = a["self"]
+    meeting = next((e[1] for e in _known_of(request) if e[0] == "X"), None)
+    stands: Effects = [] if meeting is None else [("N", "meeting", meeting)]
 
     def behind(done: Any) -> Effects:
         if done is False:
@@ -460,7 +477,13 @@ def _request_done(a: Arguments) -> Described:
         _, after, _ = _requests.pop(id(request), (None, None, None))
         return [] if after is None else after(None)
 
-    return [], behind
+    return stands, behind
+
+
+def _known_of(request: Any) -> Effects:
+    """What will be behind a request that is not complete."""
+    _, after, _ = _requests.get(id(request), (None, None, None))
+    return [] if after is None else after(None)
 
 
 def _destroy(a: Arguments) -> Described:
@@ -482,7 +505,7 @@ def _lock_word(a: Arguments) -> tuple[int, int]:
 
 def _set_lock(a: Arguments) -> Described:
     word = _lock_word(a)
-    return [], lambda _: [("L", *word)]
+    return [("N", "lock", *word)], lambda _: [("L", *word)]
 
 
 def _test_lock(a: Arguments) -> Described:
@@ -534,7 +557,7 @@ ROUTINES: dict[str, Describe] = {
         for op in ("swap", "compare_swap", "fetch_inc", "fetch_add", *(f"fetch_{b}" for b in _BITS))
     },
     **{
-        f"{call}_{which}{'_vector' * vector}": _wait_set(which, vector)
+        f"{call}_{which}{'_vector' * vector}": _wait_set(which, vector, call == "wait_until")
         for call in ("wait_until", "test") for which in ("all", "any", "some")
         for vector in (False, True)
     },

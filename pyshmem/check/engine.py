@@ -22,6 +22,9 @@ Ranges = Iterable[tuple[int, int]]
 Agent = tuple[int, int]  # PE, and number there: 0 is the host's
 
 
+_RAISED = ("!",)
+
+
 class Race(NamedTuple):
     """Two accesses that nothing orders, or one to memory that is gone."""
 
@@ -84,10 +87,11 @@ class _Heap:
 
 
 class _Meeting:
-    """A collective: what its members know where they come in."""
+    """A collective: what its members know where they come in, and by which call they come."""
 
     def __init__(self) -> None:
         self.entered: dict[int, Clock] = {}
+        self.calls: dict[int, tuple[str, int]] = {}  # routine and site
         self.left = 0
 
 
@@ -102,6 +106,14 @@ class _Call(NamedTuple):
     routine: str
 
 
+class Standing(NamedTuple):
+    """What an agent did last, and for what it waits; nothing where it was at work."""
+
+    routine: str
+    site: int
+    waits: tuple[Any, ...]  # words, meeting, lock; see effects
+
+
 class Engine:
     """Applies records, and collects ``races``: one for each pair of source lines and each rule."""
 
@@ -113,7 +125,12 @@ class Engine:
         self._numbers: dict[Agent, int] = {}
         self._clocks: dict[int, Clock] = {}
         self._heaps = (_Heap(), _Heap())
-        self._meetings: dict[Any, _Meeting] = {}
+        self.meetings: dict[Any, _Meeting] = {}
+        self.standing: dict[int, Standing] = {}  # by agent
+        #: By team: the first collective that its members have called by different routines.
+        self.parted: dict[Any, dict[int, tuple[str, int]]] = {}
+        self._raised: set[int] = set()  # agents whose last call has raised: they stand there
+        self.holders: dict[tuple[int, int], int] = {}  # of locks: a PE
         self._source: tuple[int, int, Event] = (
             0,
             -1,
@@ -126,7 +143,7 @@ class Engine:
             "b": self._atomic_begins,
             "W": self._waited, "F": self._fence, "Q": self._quiet, "E": self._enter,
             "X": self._leave, "L": self._lock, "U": self._unlock, "M": self._allocate,
-            "D": self._free, "B": self._begin, "J": self._end, "H": self._met,
+            "D": self._free, "N": self._stands, "B": self._begin, "J": self._end, "H": self._met,
         }  # fmt: skip
 
     # ---- records ---------------------------------------------------------------------------------
@@ -136,6 +153,12 @@ class Engine:
         at, number, _, routine, effects = record
         agent = self.agent(pe, number)
         call = _Call(at, pe, agent, self._clocks[agent], site, routine)
+        if effects == [_RAISED]:
+            self._raised.add(agent)
+            return
+        if routine != "finalize" or agent not in self._raised:  # which a PE that fails goes through
+            self._raised.discard(agent)
+            self.standing[agent] = Standing(routine, site, ())
         for code, *given in effects:
             self._effects[code](call, *given)
 
@@ -147,6 +170,10 @@ class Engine:
             self.agents.append((pe, number))
             self._clocks[found] = Clock()
         return found
+
+    def block_at(self, heap: int, low: int) -> Block | None:
+        """The allocation that a byte of a heap belongs to."""
+        return self._heaps[heap].block(low)
 
     # ---- memory ----------------------------------------------------------------------------------
 
@@ -171,7 +198,15 @@ class Engine:
         return lane, number
 
     def _access(
-        self, call: _Call, event: Event, mode: str, pe: int, heap: int, ranges: Ranges, sent: bool
+        self,
+        call: _Call,
+        event: Event,
+        mode: str,
+        pe: int,
+        heap: int,
+        ranges: Ranges,
+        sent: bool,
+        digest: int | None = None,
     ) -> Access | None:
         """Look at the history of what is accessed, and become a part of it."""
         made: Access | None = None
@@ -184,7 +219,7 @@ class Engine:
             made = Access(
                 call.agent, event, mode, call.routine, call.site, ((pe, heap), low, high), call.at
             )
-            made.thread = thread
+            made.thread, made.digest = thread, digest
             if block is not None and call.pe in block.freed:
                 self._tell_freed(call, made, block)
             for n, start, end, cell in shadow.split(low, high):
@@ -209,7 +244,7 @@ class Engine:
         if new.writes:
             old += cell.reads
         for one in old:
-            if one.event == new.event:
+            if one.event == new.event or _the_same_again(one, new):
                 continue
             if not call.clock.has(one.event, low & ~7, self.lanes, sent):
                 issued = one.event[1] <= call.clock.issued.get(one.event[0], 0)
@@ -238,10 +273,17 @@ class Engine:
         self._note_write(call, made, ranges, value, pe, heap, event)
 
     def _send(
-        self, call: _Call, pe: int, heap: int, ranges: Ranges, ctx: int, value: int | None
+        self,
+        call: _Call,
+        pe: int,
+        heap: int,
+        ranges: Ranges,
+        ctx: int,
+        value: int | None,
+        digest: int | None = None,
     ) -> None:
         event = self._number(call, Kind.DELIVERED, pe, ctx)
-        made = self._access(call, event, "write", pe, heap, ranges, True)
+        made = self._access(call, event, "write", pe, heap, ranges, True, digest)
         self._note_write(call, made, ranges, value, pe, heap, event)
         if pe == call.pe:  # one's own memory is written when the call returns
             call.clock.know(event[0], event[1], self.lanes)
@@ -367,6 +409,9 @@ class Engine:
             word.change("set", None, write.released, ((lane, one),), write.at)
         word.heard_by(call.clock, Wait(*wait), None, self.lanes)
 
+    def _stands(self, call: _Call, *waits: Any) -> None:
+        self.standing[call.agent] = Standing(call.routine, call.site, waits)
+
     def _fence(self, call: _Call, ctx: int | None) -> None:
         call.clock.fence(self.lanes, call.pe, ctx)
 
@@ -375,14 +420,19 @@ class Engine:
         call.clock.quiet(self.lanes, call.pe, ctx, to)
 
     def _enter(self, call: _Call, key: Any, me: int) -> None:
-        meeting = self._meetings.setdefault(key, _Meeting())
+        meeting = self.meetings.setdefault(key, _Meeting())
+        meeting.calls[me] = call.routine, call.site
+        if len({routine for routine, _ in meeting.calls.values()}) > 1:
+            self.parted.setdefault(key[0], meeting.calls)
+        if call.agent not in self._raised:
+            self.standing[call.agent] = Standing(call.routine, call.site, ("meeting", key))
         clock = call.clock.copy()
         clock.fenced = {}
         meeting.entered[me] = clock
 
     def _leave(self, call: _Call, key: Any, me: int, n: int, how: str, root: int) -> None:
         """``how``: all hear all, all hear the root, or each hears those below."""
-        meeting = self._meetings.get(key)
+        meeting = self.meetings.get(key)
         if meeting is None:
             return
         for pe, clock in meeting.entered.items():
@@ -390,13 +440,15 @@ class Engine:
                 call.clock.join(clock, self.lanes)
         meeting.left += 1
         if meeting.left == n:
-            del self._meetings[key]
+            del self.meetings[key]
 
     def _lock(self, call: _Call, heap: int, low: int) -> None:
         if (clock := self._locks.get((heap, low))) is not None:
             call.clock.join(clock, self.lanes)
+        self.holders[heap, low] = call.pe
 
     def _unlock(self, call: _Call, heap: int, low: int) -> None:
+        self.holders.pop((heap, low), None)
         clock = call.clock.copy()
         clock.fenced = {}
         self._locks[heap, low] = clock
@@ -424,6 +476,15 @@ class Engine:
             together.join(clock, self.lanes)
         for clock in clocks:
             clock.become(together)
+
+
+def _the_same_again(one: Access, new: Access) -> bool:
+    """Puts of an agent of the same bytes to the same place, as in a loop that is timed: in any order."""
+    return (
+        new.digest is not None
+        and one.digest == new.digest
+        and (one.agent, one.low, one.high) == (new.agent, new.low, new.high)
+    )
 
 
 def _after(cell: Cell, new: Access) -> Cell:

@@ -26,16 +26,19 @@ class Records:
         """A file for each PE, to inherit."""
         return tuple(file.fileno() for file in self._files)
 
-    def found(self) -> list[str]:
-        """After the job: its reports, as texts. Writes PYSHMEM_CHECK_JSON, too."""
+    def found(self, failed: bool) -> tuple[list[str], list[str]]:
+        """After the job: its reports, and of one that failed who waited for whom, as texts.
+
+        Writes PYSHMEM_CHECK_JSON, too.
+        """
         if not self._files:
-            return []
+            return [], []
         from . import report
 
-        reports = report.reports_of(self._files)
+        found = report.found_in(self._files, failed)
         if path := library.setting("CHECK_JSON")[0]:
-            Path(path).write_text(report.as_json(reports), encoding="utf-8")
-        return [one.text() for one in reports]
+            Path(path).write_text(report.as_json(found), encoding="utf-8")
+        return [one.text() for one in found.reports], found.waits
 
 
 def wanted(variables: Mapping[str, str]) -> bool:

@@ -18,8 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-#: Records that are kept before they are written.
-_MANY = 2000
+from . import memory
+
+#: Records that are kept before they are written, and effects that no other PE sees. Of a PE that is
+#: killed everything is there that another may have seen, and so what orders it.
+_MANY, _UNSEEN = 2000, frozenset(("r", "w", "rq", "wq", "M", "D", "B", "J", "H"))
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 _LIBRARIES = (sysconfig.get_path("stdlib") + os.sep, os.sep + "site-packages" + os.sep, "<frozen ")
 
@@ -45,7 +48,7 @@ class Log:
     ) -> None:
         """The same of another line."""
         self._kept.append(marshal.dumps((at, agent, site, routine, effects)))
-        if len(self._kept) >= _MANY:
+        if len(self._kept) >= _MANY or any(map(_is_seen, effects)):
             self.flush()
 
     def flush(self) -> None:
@@ -77,6 +80,11 @@ class Log:
                 marshal.dumps((number, os.path.abspath(file) if line else file, line, function))
             )
         return number
+
+
+def _is_seen(effect: tuple[Any, ...]) -> bool:
+    """May another PE see it? Stores to its memory by what ``ptr`` returned it may."""
+    return effect[0] not in _UNSEEN or (effect[0] == "w" and effect[1] != memory.me)
 
 
 def _caller_outside() -> Any:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from .._core.arrays.checks import place
 from .._core.library import ffi, lib
 
+_MOST_DIGESTED = 64 << 20  # bytes of a put
 _MOST_RANGES = 1024  # of one access to an array with gaps; of more, the first
 
 
@@ -86,6 +88,13 @@ class Span:
     def value(self) -> int | None:
         """Element 0, if that is an integer that may be waited for."""
         return peek(self.address, self.dtype)
+
+    def digest(self, nelems: int) -> int | None:
+        """What tells other elements from these; None: they are very many."""
+        nbytes = nelems * self.dtype.itemsize
+        if nelems > self.nelems or nbytes > _MOST_DIGESTED:
+            return None
+        return zlib.crc32(ffi.buffer(ffi.cast("char *", self.address), nbytes))
 
 
 def peek(address: int, dtype: np.dtype[Any]) -> int | None:

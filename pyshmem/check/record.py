@@ -150,7 +150,11 @@ def _call_recorded(
     if after is None:
         return function(*args, **named)
     recorder.flush()
-    result = function(*args, **named)
+    try:
+        result = function(*args, **named)
+    except BaseException:
+        recorder.write(now(), 0, name, [("!",)])
+        raise
     if behind := after(result):
         recorder.write(now(), 0, name, behind)
     return result

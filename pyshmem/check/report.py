@@ -3,24 +3,17 @@
 
 from __future__ import annotations
 
-import ast
+import heapq
 import json
 import linecache
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
-from .engine import Block, Engine, Race
+from . import hang
+from .engine import Engine, Race
 from .log import records
 from .shadow import Access
-
-
-class Site(NamedTuple):
-    """A line of the program."""
-
-    file: str
-    line: int
-    function: str
+from .sites import Site, Sites, elements, shown
 
 
 class Side(NamedTuple):
@@ -39,7 +32,7 @@ class Side(NamedTuple):
         does = (
             f"{self.mode}s" if self.routine in ("read", "store") else f"{self.routine} {self.mode}s"
         )
-        return f"{who}: {does} {self.elements} at {_shown(self.site)}"
+        return f"{who}: {does} {self.elements} at {shown(self.site)}"
 
 
 class Report(NamedTuple):
@@ -67,56 +60,51 @@ class Report(NamedTuple):
         return "\n".join(lines)
 
 
-def reports_of(files: Sequence[IO[bytes]]) -> list[Report]:
-    """What is wrong in the records of the PEs, in the order of their time."""
-    engine, sites = Engine(), _Sites()
-    merged: list[tuple[int, int, int, Any]] = []
-    for pe, file in enumerate(files):
-        file.seek(0)
-        for n, record in enumerate(records(file)):
-            if len(record) == 4:
-                sites.add(pe, *record)
-            else:
-                merged.append((record[0], pe, n, record))
-    merged.sort(key=lambda one: one[:3])
-    for _, pe, _, record in merged:
+class Found(NamedTuple):
+    """What the records of a job say."""
+
+    reports: list[Report]
+    waits: list[str]  # who stood where when they ended, and waited for whom
+
+
+def found_in(files: Sequence[IO[bytes]], failed: bool) -> Found:
+    """What is wrong in the records of the PEs, which come in the order of their time.
+
+    ``failed``: the job did not end by itself, so that somebody may still have waited.
+    """
+    engine, sites = Engine(), Sites()
+    of_all = (_of_pe(file, pe, sites) for pe, file in enumerate(files))
+    for pe, record in heapq.merge(*of_all, key=lambda one: one[1][0]):
         engine.apply(pe, record, sites.number(pe, record[2]))
     found = [_report(engine, sites, race) for race in engine.races.values()]
-    return [one for one in found if one is not None]
+    waits = hang.told(engine, sites, len(files)) if failed else []
+    return Found([one for one in found if one is not None], waits)
 
 
-def as_json(reports: list[Report]) -> str:
+def _of_pe(file: IO[bytes], pe: int, sites: Sites) -> Iterator[tuple[int, Any]]:
+    """The records of a PE; lines that it names are noted on the way."""
+    file.seek(0)
+    for record in records(file):
+        if len(record) == 4:
+            sites.add(pe, *record)
+        else:
+            yield pe, record
+
+
+def as_json(found: Found) -> str:
     """For editors and CI."""
 
     def side(one: Side) -> dict[str, Any]:
         return one._asdict() | {"site": one.site._asdict()}
 
     rows = [
-        one._asdict() | {"first": side(one.first), "second": side(one.second)} for one in reports
+        one._asdict() | {"first": side(one.first), "second": side(one.second)}
+        for one in found.reports
     ]
-    return json.dumps({"format": 1, "reports": rows}, indent=1) + "\n"
+    return json.dumps({"format": 1, "reports": rows, "waits": found.waits}, indent=1) + "\n"
 
 
-class _Sites:
-    """Source lines of all PEs: those of one file and line are one."""
-
-    def __init__(self) -> None:
-        self.of: list[Site] = []
-        self._numbers: dict[Site, int] = {}
-        self._of_pe: dict[tuple[int, int], int] = {}
-
-    def add(self, pe: int, number: int, file: str, line: int, function: str) -> None:
-        site = Site(file, line, function)
-        if site not in self._numbers:
-            self._numbers[site] = len(self.of)
-            self.of.append(site)
-        self._of_pe[pe, number] = self._numbers[site]
-
-    def number(self, pe: int, number: int) -> int:
-        return self._of_pe[pe, number]
-
-
-def _report(engine: Engine, sites: _Sites, race: Race) -> Report | None:
+def _report(engine: Engine, sites: Sites, race: Race) -> Report | None:
     pe, heap = race.second.where
     first, second = (_side(engine, sites, one, race) for one in (race.first, race.second))
     if first.site.line == second.site.line == 0:
@@ -126,45 +114,12 @@ def _report(engine: Engine, sites: _Sites, race: Race) -> Report | None:
     return Report(kind, pe, ("host", "device")[heap], first, second, why, remedy)
 
 
-def _side(engine: Engine, sites: _Sites, access: Access, race: Race) -> Side:
+def _side(engine: Engine, sites: Sites, access: Access, race: Race) -> Side:
     pe, _ = engine.agents[access.agent]
     mode = access.mode.replace("atomic ", "atomically ")
     routine = access.routine
-    elements = _elements(sites, race.block, race.low, race.high, race.second.where[1])
-    return Side(pe, access.thread, routine, mode, sites.of[access.site], elements)
-
-
-def _elements(sites: _Sites, block: Block | None, low: int, high: int, heap: int) -> str:
-    if block is None:
-        return f"bytes {low:#x} to {high:#x} of the heap"
-    name = _name_of(sites.of[block.site])
-    first, end = (low - block.low) // block.itemsize, -(-(high - block.low) // block.itemsize)
-    if len(block.shape) < 2:
-        return f"{name}[{first}]" if end == first + 1 else f"{name}[{first}:{end}]"
-    where = f"{name}[{_unravelled(first, block.shape)}]"
-    return where if end == first + 1 else f"{where} to [{_unravelled(end - 1, block.shape)}]"
-
-
-def _unravelled(index: int, shape: tuple[int, ...]) -> str:
-    places = []
-    for n in reversed(shape):
-        places.append(index % n)
-        index //= n
-    return ", ".join(map(str, reversed(places)))
-
-
-def _name_of(site: Site) -> str:
-    """What the program calls an array, from the line that made it."""
-    line = linecache.getline(site.file, site.line).strip()
-    try:
-        made = ast.parse(line).body[0]
-    except (SyntaxError, IndexError, ValueError):
-        made = None
-    if isinstance(made, ast.Assign | ast.AnnAssign):
-        target = made.targets[0] if isinstance(made, ast.Assign) else made.target
-        if not isinstance(target, ast.Tuple):
-            return ast.unparse(target)
-    return f"(array of {os.path.basename(site.file)}:{site.line})"
+    which = elements(sites, race.block, race.low, race.high)
+    return Side(pe, access.thread, routine, mode, sites.of[access.site], which)
 
 
 def _kind(race: Race) -> str:
@@ -224,13 +179,6 @@ def _advice_issued(engine: Engine, race: Race, first: Side, second: Side) -> tup
         "put_signal instead of put and a flag; else fence before the flag goes to the same PE, or quiet "
         "before the signal to another PE or the sync.",
     )
-
-
-def _shown(site: Site) -> str:
-    if not site.line:
-        return site.file
-    near = os.path.relpath(site.file)
-    return f"{site.file if near.startswith('..') else near}:{site.line}"
 
 
 def _source(site: Site) -> list[str]:

@@ -14,7 +14,7 @@ class Access:
     """One access of an agent, to one or several intervals of one PE's memory."""
 
     __slots__ = (
-        "agent", "at", "atomic", "event", "high", "low", "mode", "released", "routine", "site",
+        "agent", "at", "atomic", "digest", "event", "high", "low", "mode", "released", "routine", "site",
         "thread", "where",
     )  # fmt: skip
 
@@ -35,6 +35,7 @@ class Access:
         self.at = at  # time
         self.thread = ""  # of a kernel, with its name
         self.atomic = mode.startswith("atomic")
+        self.digest: int | None = None  # of what it writes
         self.released: Any = None  # the clock that goes with what it writes
 
     @property

@@ -22,7 +22,7 @@ class Change(NamedTuple):
     op: str  # set, add, or other
     after: int | None  # the value then, as far as it is known
     released: Clock
-    known: tuple[tuple[int, Any], ...]  # what is done for who sees it, as of Clock.single
+    known: tuple[tuple[int, Any], ...]  # what is done for who sees it, as of Clock.single; it first
     at: int
 
 

@@ -72,7 +72,8 @@ def run_job(spec: JobSpec, control: Control) -> int:
         status, lines = job.conclusion()
         if lines:
             say(lines)
-        for text in (found := records.found()):
+        found, waits = records.found(failed=status != 0)
+        for text in (*found, *waits):
             say([text])
     return files.FOUND if found else status
 

@@ -48,7 +48,7 @@ def results_of(
     call = answers.call_of(function, args)
     spec = _spec_of(wanted)
     with Held() as held:  # nothing interrupts what begins here, until it has ended
-        job, packed, races = _run(spec, call, held)
+        job, packed, races, waits = _run(spec, call, held)
     if held.raised is not None:
         raise held.raised.with_traceback(None)
     found = [answers.unpacked(answer) for answer in packed]
@@ -60,8 +60,8 @@ def results_of(
             raise LaunchError("\n".join(races))
         return [answer["value"] for answer in found]
     error = error_of(job, found)
-    for race in races:
-        error.add_note(race)
+    for note in (*races, *waits):
+        error.add_note(note)
     raise error
 
 
@@ -91,8 +91,8 @@ def _spec_of(wanted: arguments.Wanted) -> CallSpec:
     )
 
 
-def _run(spec: CallSpec, call: bytes, held: Held) -> tuple[Job, list[dict[str, Any]], list[str]]:
-    """Run the job to its end; its PEs' answers, pickled still, and what PYSHMEM_CHECK=order found."""
+def _run(spec: CallSpec, call: bytes, held: Held) -> tuple[Job, list[Any], list[str], list[str]]:
+    """Run the job to its end: its PEs' answers, pickled still; what PYSHMEM_CHECK=order found; waits."""
     with ExitStack() as stack:
         stack.enter_context(files_of(spec.n_pes))
         results = [
@@ -105,4 +105,5 @@ def _run(spec: CallSpec, call: bytes, held: Held) -> tuple[Job, list[dict[str, A
         spec = replace(spec, call=opened, results=results, records=records.descriptors)
         job = Job(spec, control, held)
         job.run()
-        return job, [answers.answer_in(result) for result in results], records.found()
+        answered = [answers.answer_in(result) for result in results]
+        return job, answered, *records.found(failed=job.conclusion()[0] != 0)
