@@ -7,6 +7,7 @@ not re-entrant: its holder must not set it again.
 
 from __future__ import annotations
 
+import contextlib
 from types import TracebackType
 from typing import Any
 
@@ -15,11 +16,14 @@ import numpy as np
 from .._core.arrays.checks import target
 from .._core.arrays.types import AnyArray
 from .._core.dtypes import kind_of
+from .._core.errors import ShmemError
 from .._core.library import check, ffi, lib
 from .job.handles import Handle
 from .memory import creation
 from .teams.contexts import CTX_DEFAULT
 
+#: What the calls of a lock raise themselves.
+_OF_CALLS = (ShmemError, TypeError, ValueError)
 _LONG = kind_of(np.dtype(np.int64))
 
 
@@ -102,8 +106,14 @@ class Lock(Handle):
         clear_lock(self.word)
 
     def __enter__(self) -> Lock:
-        self.set()
-        return self
+        try:
+            self.set()
+            return self
+        except _OF_CALLS:
+            raise
+        except BaseException:
+            self._give_back()
+            raise
 
     def __exit__(
         self,
@@ -111,4 +121,15 @@ class Lock(Handle):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.clear()
+        try:
+            self.clear()
+        except _OF_CALLS:
+            raise
+        except BaseException:
+            self._give_back()
+            raise
+
+    def _give_back(self) -> None:
+        """Behind an exception of a signal's handler, which may have come before or after the C call."""
+        with contextlib.suppress(ShmemError):  # this PE does not have it
+            self.clear()

@@ -23,6 +23,7 @@ CALLS = {
     "context's end": "pyshmem.Context().destroy()",
     "request": "pyshmem.sum_reduce_nb(kept_b, kept_a).wait()",
     "Lock": "pyshmem.Lock()",
+    "with Lock": "hold(lock)",
 }
 
 PROGRAM = """
@@ -52,7 +53,12 @@ def left_over():
     library.check(library.lib.ishmemx_team_free_slots(slots))
     return stats.allocations - stats.released, 64 - bin(slots[0]).count("1")
 
+def hold(lock):
+    with lock:
+        pass
+
 with pyshmem.init(heap_size="8M"):
+    lock = pyshmem.Lock()
     kept_a, kept_b = pyshmem.ones(4), pyshmem.zeros(4)
     for name, call in CALLS.items():
         kept = pyshmem.zeros(9)
@@ -76,6 +82,8 @@ with pyshmem.init(heap_size="8M"):
             if "kept," in call:
                 del kept
                 kept = pyshmem.zeros(9)
+            if name == "with Lock":
+                hold(lock)  # nobody has it
             now = left_over()
             assert now == before, (name, n - step, before, now)
         del kept
@@ -89,3 +97,57 @@ with pyshmem.init(heap_size="8M"):
 def test_nothing_is_lost(step: int, run_pes: Callable) -> None:
     done = run_pes(1, PROGRAM.format(calls=CALLS, step=step), timeout=180, check=True)
     assert len(done.stdout.splitlines()) == len(CALLS)
+
+
+KERNELS = """
+import os, sys, warnings, numpy as np, pyshmem, pyshmem.device
+from numba import cuda
+warnings.simplefilter("ignore")
+HOME = os.path.dirname(pyshmem.__file__)
+
+@cuda.jit
+def count(a, n):
+    if cuda.grid(1) < n:
+        pyshmem.device.atomic_inc(a, 0)
+        cuda.syncthreads()
+
+class Interrupt:
+    def __init__(self, n): self.left = n
+    def __call__(self, frame, event, arg):
+        if not frame.f_code.co_filename.startswith(HOME): return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode":
+            self.left -= 1
+            if self.left == 0: raise KeyboardInterrupt
+        return self
+
+with pyshmem.init(heap_size="8M"):
+    a = pyshmem.zeros(1, dtype=np.int64, heap="device")
+    n, step, ended = 1, {step}, False
+    while not ended:
+        interrupt = Interrupt(n)
+        n += step
+        sys.settrace(interrupt)
+        try:
+            count[1, 2](a, 2)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        ended = interrupt.left > 0
+        a[0] = 0
+        count[2, 4](a, 8)
+        cuda.synchronize()
+        assert a[0] == 8, (n - step, a[0])
+    print(n)
+"""
+
+
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.long), pytest.param(97)])
+def test_a_kernel_of_the_simulator_that_is_interrupted_leaves_the_next_alone(
+    step: int, run_pes: Callable
+) -> None:
+    pytest.importorskip("numba.cuda")
+    program = KERNELS.replace("{step}", str(step))
+    done = run_pes(1, program, device="sim", timeout=180, check=True)
+    assert int(done.stdout) > 2000

@@ -19,7 +19,7 @@ from ...._foreign import numba_simulator
 from ...state import P2P
 from . import queued, scheduler
 from .arrays import kernel_array
-from .scheduler import WARP, Grid, SimThread, current, pause, running
+from .scheduler import WARP, Grid, SimThread, current, pause, running, running_here
 from .threads import STATE
 
 _MOST_THREADS = 1024  # of a block
@@ -41,7 +41,7 @@ def _by_reference(argument: Any) -> bool:
 
 def _launch(kernel: Any, *arguments: Any) -> Any:
     """Replaces the simulator's kernel call: launches from the host, calls from kernels."""
-    if (thread := running.thread) is not None:
+    if (thread := running_here()) is not None:
         thread.grid.enter(kernel.fn)
         return kernel.fn(*arguments)
     if handle := queued.handle_of(kernel.stream):
@@ -50,23 +50,9 @@ def _launch(kernel: Any, *arguments: Any) -> Any:
         return _run(kernel, arguments)
 
 
-class _Turn:
-    """Kernels that several threads launch run one after the other."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.owner = 0  # the thread whose kernel runs
-
-    def __enter__(self) -> None:
-        self.lock.acquire()
-        self.owner = threading.get_ident()
-
-    def __exit__(self, *_: object) -> None:
-        self.owner = 0
-        self.lock.release()
-
-
-_turn = _Turn()
+#: Kernels that several threads launch run one after the other. Taken by ``with`` alone, and the lock of
+#: its thread: an exception of a signal's handler finds no moment at which it would stay taken.
+_turn = threading.RLock()
 
 
 def _run(kernel: Any, arguments: tuple[Any, ...]) -> None:
@@ -191,7 +177,7 @@ def _real_cuda(_module: Any, name: str) -> Any:
     """What only the host uses, ``synchronize`` for one, while another thread's kernel runs."""
     from numba import cuda
 
-    if _turn.owner == threading.get_ident() or name not in vars(cuda):
+    if running_here() is not None or name not in vars(cuda):
         raise AttributeError(f"kernels have no cuda.{name}")
     return vars(cuda)[name]
 

@@ -246,7 +246,12 @@ class Grid(Group):
         if id(namespace) not in self.swapped:
             from numba import cuda
 
-            original = {key: value for key, value in namespace.items() if value is cuda}
+            # Or that of a launch which two exceptions have ended: launches take turns.
+            original = {
+                key: cuda
+                for key, value in namespace.items()
+                if value is cuda or isinstance(value, kernelapi.FakeCUDAModule)
+            }
             routines = stand_ins_in(namespace)
             restored = original | {key: namespace[key] for key in routines}
             self.swapped[id(namespace)] = (namespace, restored)
@@ -268,7 +273,15 @@ class _Running(threading.local):
 
 
 running = _Running()
-_LANGUAGE = Language("pyshmem.device", lambda: running.thread is not None)
+
+
+def running_here() -> SimThread | None:
+    """The CUDA thread whose code the caller is; not one whose launch an exception has ended."""
+    thread = running.thread
+    return thread if thread is not None and thread.green is getcurrent() else None
+
+
+_LANGUAGE = Language("pyshmem.device", lambda: running_here() is not None)
 
 
 def current() -> SimThread:
