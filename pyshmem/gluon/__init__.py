@@ -48,5 +48,5 @@ def context() -> _shmem.Context:
     Raises: UnsupportedError, too, where loads and stores do not reach the peers (PYSHMEM_P2P is 0).
     """
     found = _shmem.context()
-    _twins.require_near()
+    _twins.require_p2p()
     return found

@@ -101,7 +101,7 @@ def functions() -> dict[str, Any]:
     return found
 
 
-def require_near() -> None:
+def require_p2p() -> None:
     """Raises UnsupportedError where peers are not reached by loads and stores."""
     if not job.settings()[0]:
         raise UnsupportedError(

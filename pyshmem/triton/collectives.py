@@ -25,13 +25,13 @@ from .primitives.backend import (
     device_function,
     distance_to,
     fence_all,
-    meet,
     poll,
+    program_barrier,
     set_words,
     threads,
 )
-from .primitives.by_proxy import far_words
-from .primitives.job_constants import near
+from .primitives.by_proxy import words_by_proxy
+from .primitives.job_constants import all_p2p
 from .primitives.ring import own_ring, settle, to_int64
 from .runtime.constants import (
     ALL_REDUCE,
@@ -304,7 +304,7 @@ def alltoall(dest, source, stride, words, ctx, mask=None, team=TEAM_WORLD):
 
 
 @device_function
-def _meet_members(words, team, ctx):
+def _sync_members(words, team, ctx):
     """The members' programs of the caller's number meet, as at a barrier: a call on the channel.
 
     What a program of another number has stored is not seen: a kernel's end makes it so, for by then all
@@ -316,15 +316,15 @@ def _meet_members(words, team, ctx):
     others = (lanes < n_pes) & (lanes != mine)
     pes = world_pe(team, row, lanes, mask=others)
     flags, unit = base.to(tl.pointer_type(tl.int64), bitcast=True), (number << 32).to(tl.int64)
-    if near():
+    if all_p2p():
         remote = flags + mine * step + (distance_to(tl.where(others, pes, 0), ctx) >> 8) * 32
         set_words(others.to(tl.int32), remote, unit)
     else:
         settle(ctx)
         fence_all()
-        far_words(flags + mine * step, unit, pes, others, own_ring(ctx), ctx)
+        words_by_proxy(flags + mine * step, unit, pes, others, own_ring(ctx), ctx)
     poll(others.to(tl.int32), flags + lanes * step, CMP_EQ, unit, pes, ALL_REDUCE, ctx)
-    meet()
+    program_barrier()
 
 
 @device_function
@@ -354,7 +354,7 @@ def all_reduce_grid(
     if words is None:
         barrier_grid(ctx, team)
     else:
-        _meet_members(words, team, ctx)
+        _sync_members(words, team, ctx)
     blocks = tl.cdiv(nelems, BLOCK)
     last = blocks * (mine + 1) // n_pes
     block = blocks * mine // n_pes + tl.program_id(0)
@@ -375,4 +375,4 @@ def all_reduce_grid(
     if words is None:
         barrier_grid(ctx, team)
     else:
-        _meet_members(words, team, ctx)
+        _sync_members(words, team, ctx)

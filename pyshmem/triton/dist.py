@@ -13,9 +13,9 @@ are no helpers of one thread or of one warp.
 import triton.language as tl
 
 from .ordering import barrier, fence, quiet, sync
-from .primitives.backend import device_function, meet, reach
-from .primitives.by_proxy import far_atomic
-from .primitives.job_constants import bytes_of, checks, near, running_job
+from .primitives.backend import device_function, program_barrier, reach
+from .primitives.by_proxy import atomic_by_proxy
+from .primitives.job_constants import all_p2p, bytes_of, checks, running_job
 from .primitives.ring import settle
 from .requests import get_chunk, put_chunk
 from .runtime.constants import (
@@ -103,14 +103,14 @@ def notify(
     """
     value = tl.cast(signal, ptr.dtype.element_ty)
     nbytes: tl.constexpr = bytes_of(ptr.dtype.element_ty)
-    meet()
-    if not near():
+    program_barrier()
+    if not all_p2p():
         ctx = running_job()
         if sig_op == "add":
-            far_atomic(ptr, value, 0, rank, "add", SIGNAL_OP, ctx)
+            atomic_by_proxy(ptr, value, 0, rank, "add", SIGNAL_OP, ctx)
         else:
             tl.static_assert(sig_op == "set", 'sig_op is "set" or "add"')
-            far_atomic(ptr, value, 0, rank, "swap", SIGNAL_OP, ctx)
+            atomic_by_proxy(ptr, value, 0, rank, "swap", SIGNAL_OP, ctx)
     elif sig_op == "add":
         needs_atomics(rank, SIGNAL_OP, running_job())
         tl.atomic_add(_on(ptr, nbytes, rank, SIGNAL_OP), value, sem="release", scope="sys")
@@ -161,7 +161,7 @@ def _copy_bytes(dest, source, nbytes, BLOCK: tl.constexpr = 4096):
 @device_function
 def putmem_block(dest, source, nbytes, pe):
     """Copy bytes from ``source`` here to ``dest`` on ``pe``; scalar pointers."""
-    if near():
+    if all_p2p():
         _copy_bytes(_on(dest, nbytes, pe, PUT), source, nbytes)
     else:
         to, begin = (
@@ -175,7 +175,7 @@ def putmem_block(dest, source, nbytes, pe):
 @device_function
 def getmem_block(dest, source, nbytes, pe):
     """Copy bytes from ``source`` on ``pe`` to ``dest`` here; scalar pointers."""
-    if near():
+    if all_p2p():
         _copy_bytes(dest, _on(source, nbytes, pe, GET), nbytes)
     else:
         to, begin = (
@@ -184,7 +184,7 @@ def getmem_block(dest, source, nbytes, pe):
         )
         get_chunk(to, begin, nbytes, pe, running_job())
         settle(running_job())
-    meet()
+    program_barrier()
 
 
 @device_function

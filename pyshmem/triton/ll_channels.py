@@ -29,12 +29,12 @@ from .primitives.backend import (
     end_with,
     fixed,
     load_here,
-    meet,
+    program_barrier,
     store_quads,
     threads,
 )
-from .primitives.by_proxy import far_words
-from .primitives.job_constants import near
+from .primitives.by_proxy import words_by_proxy
+from .primitives.job_constants import all_p2p
 from .primitives.ring import own_ring
 from .runtime.constants import FAULT_NELEMS, FAULT_PE
 from .runtime.context import Wrapped, new_words
@@ -108,7 +108,7 @@ def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx, root=None):
     mine, n_pes = place_in(team, row, ctx)
     load_here(mine)
     n_pes = n_pes.to(tl.int32)
-    if near():
+    if all_p2p():
         load_here(distance_to(0, ctx))
         load_here(distance_to(1, ctx))
     if in_quads(n_units, threads()):
@@ -122,7 +122,7 @@ def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx, root=None):
             end_with(FAULT_NELEMS, op, program + 1, programs, ctx)
         elif root is not None:
             end_with(FAULT_PE, op, root, n_pes, ctx)
-    meet()
+    program_barrier()
     tl.store(count, number)
     step = tl.multiple_of(programs * units, 16)
     first = (
@@ -152,12 +152,12 @@ def send(base, step, data, number, place, member, team, row, ctx, mask=None):
     pe = world_pe(team, row, member)
     offs = tl.arange(0, data.numel)
     units = data.to(tl.uint64) | (number << 32)
-    if near():
+    if all_p2p():
         distance = (_distance_to(pe, ctx) >> 8) * 32
         tl.store(base + place * step + distance + offs, units, mask=mask)
     else:
         active = offs >= 0 if mask is None else (offs >= 0) & mask
-        far_words(base + place * step + offs, units, pe, active, own_ring(ctx), ctx)
+        words_by_proxy(base + place * step + offs, units, pe, active, own_ring(ctx), ctx)
 
 
 @device_function
@@ -182,7 +182,7 @@ def receive_pairs(base, step, active, number, place, team, row, op: tl.constexpr
 @triton.constexpr_function
 def in_quads(n_units, threads):
     """Does a tile travel as quads? When each thread has one at least, and the peers are reached."""
-    return near() and n_units >= 4 * threads
+    return all_p2p() and n_units >= 4 * threads
 
 
 @device_function

@@ -13,13 +13,13 @@ from .primitives.backend import (
     distance_to,
     fence_all,
     fixed,
-    meet,
     poll,
+    program_barrier,
     release_set,
     set_words,
 )
-from .primitives.by_proxy import far_words
-from .primitives.job_constants import near
+from .primitives.by_proxy import words_by_proxy
+from .primitives.job_constants import all_p2p
 from .primitives.ring import settle, team_ring
 from .runtime.constants import (
     CMP_GE,
@@ -53,7 +53,7 @@ def quiet(ctx):
 
     Spec: shmem_quiet.
     """
-    meet()
+    program_barrier()
     settle(ctx)
     fence_all()
 
@@ -81,7 +81,7 @@ def _in_rounds(row):
 
 
 @device_function
-def _raise_far(team, row, flags, epoch, op: tl.constexpr, ctx):
+def _raise_by_proxy(team, row, flags, epoch, op: tl.constexpr, ctx):
     """Raises the flag at the others, whose flags are to be waited for; in turns that is done here."""
     settle(ctx)
     fence_all()
@@ -93,7 +93,7 @@ def _raise_far(team, row, flags, epoch, op: tl.constexpr, ctx):
         while step < n_pes:
             behind = world_pe(team, row, (mine + step) % n_pes)
             front = world_pe(team, row, (mine + n_pes - step) % n_pes)
-            far_words(place, epoch, tl.where(one, behind, -1), one, ring, ctx)
+            words_by_proxy(place, epoch, tl.where(one, behind, -1), one, ring, ctx)
             poll(
                 one.to(tl.int32),
                 place + lanes * 0,
@@ -107,7 +107,7 @@ def _raise_far(team, row, flags, epoch, op: tl.constexpr, ctx):
             place += 1
             step += step
     else:
-        far_words(flags + mine, epoch, pes, others, ring, ctx)
+        words_by_proxy(flags + mine, epoch, pes, others, ring, ctx)
 
 
 @device_function
@@ -116,16 +116,16 @@ def exchange(team, row, op: tl.constexpr, ctx):
     flags, counter = _words(row)
     epoch = tl.load(counter, volatile=True) + 1
     mine, lanes, others, pes = _members(team, row, ctx)
-    meet()
-    if near():
+    program_barrier()
+    if all_p2p():
         remote = flags + mine + (distance_to(tl.where(others, pes, 0), ctx) >> 3)
         set_words(others.to(tl.int32), remote, epoch)
     else:
-        _raise_far(team, row, flags, epoch, op, ctx)
+        _raise_by_proxy(team, row, flags, epoch, op, ctx)
         others = others & (not _in_rounds(row))
     poll(others.to(tl.int32), flags + lanes, CMP_GE, epoch, pes, op, ctx)
     tl.store(counter, epoch)
-    meet()
+    program_barrier()
 
 
 @device_function
@@ -144,29 +144,29 @@ def exchange_grid(settles: tl.constexpr, team, op: tl.constexpr, ctx):
     mine, lanes, others, pes = _members(team, row, ctx)
     is_own = lanes == mine
     remote = flags + mine
-    if near():
+    if all_p2p():
         remote = remote + (distance_to(tl.where(others, pes, 0), ctx) >> 3)
-    meet()
+    program_barrier()
     if settles:
         settle(ctx)
     if tl.atomic_add(row + TEAM_GRID_COUNT, 1, sem="acq_rel", scope="sys") == programs - 1:
         tl.store(row + TEAM_GRID_COUNT, tl.cast(0, tl.int64))
         tl.store(counter, epoch)
-        meet()
-        if near():
+        program_barrier()
+        if all_p2p():
             set_words(
                 (others | is_own).to(tl.int32),
                 tl.where(is_own, own, remote),
                 tl.where(is_own, turn, epoch),
             )
         else:
-            _raise_far(team, row, flags, epoch, op, ctx)
+            _raise_by_proxy(team, row, flags, epoch, op, ctx)
             release_set(own, turn)
-    if not near():
+    if not all_p2p():
         others = others & (not _in_rounds(row))
     places, least = tl.where(is_own, own, flags + lanes), tl.where(is_own, turn, epoch)
     poll((others | is_own).to(tl.int32), places, CMP_GE, least, pes, op, ctx)
-    meet()
+    program_barrier()
 
 
 @device_function

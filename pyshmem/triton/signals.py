@@ -12,8 +12,8 @@ from .primitives.backend import (
     device_function,
     end_with,
     fetch,
-    meet,
     poll,
+    program_barrier,
     reach,
     relaxed_word,
     release_add,
@@ -21,8 +21,8 @@ from .primitives.backend import (
     scan,
     wait,
 )
-from .primitives.by_proxy import far_signal
-from .primitives.job_constants import is_whole, near
+from .primitives.by_proxy import signal_by_proxy
+from .primitives.job_constants import all_p2p, is_whole
 from .runtime.constants import (
     CMP_EQ,
     CMP_GE,
@@ -118,7 +118,7 @@ def _deliver(sig_addr, signal, sig_op, pe, op: tl.constexpr, ctx, sem: tl.conste
     check_signal(sig_addr)
     tl.static_assert(is_whole(pe))
     tl.static_assert(not tl.cast(pe, tl.int64).type.is_block(), "a signal is for one PE")
-    if near():
+    if all_p2p():
         remote = reach(sig_addr, 8, pe, op, ctx)
         if sig_op == SIGNAL_ADD:
             needs_atomics(pe, op, ctx)
@@ -131,7 +131,7 @@ def _deliver(sig_addr, signal, sig_op, pe, op: tl.constexpr, ctx, sem: tl.conste
         else:
             release_set(remote, signal)
     else:
-        far_signal(sig_addr, signal, sig_op, pe, op, ctx)
+        signal_by_proxy(sig_addr, signal, sig_op, pe, op, ctx)
 
 
 @device_function
@@ -235,7 +235,7 @@ def wait_until_all(ivars, nelems, cmp: tl.constexpr, cmp_value, ctx, BLOCK: tl.c
             ctx,
         )
         first += BLOCK
-    meet()
+    program_barrier()
 
 
 @device_function

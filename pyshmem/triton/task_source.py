@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import triton
 import triton.language as tl
 
-from .primitives.backend import device_function, meet, wait
+from .primitives.backend import device_function, program_barrier, wait
 from .runtime.constants import CMP_GE, TASK_WAIT
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def begin(launches):
     """How many launches of this graph the program has behind it."""
     place = launches + tl.program_id(0)
     earlier = tl.load(place, volatile=True)
-    meet()
+    program_barrier()
     tl.store(place, earlier + 1)
     return earlier
 
@@ -50,7 +50,7 @@ def await_needs(needs, need, end, place, each, enough, board, earlier, ctx):
 @device_function
 def finish(board, place, flags, tile):
     """Count a tile as done: of its task, and by itself where other tiles wait for it alone."""
-    meet()
+    program_barrier()
     tl.atomic_add(board + place, 1, sem="release", scope="gpu")
     if flags >= 0:
         tl.atomic_add(board + flags + tile, 1, sem="release", scope="gpu")

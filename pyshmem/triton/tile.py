@@ -13,9 +13,15 @@ Faults: a ``pe`` that is not one of the job's ends the program, and the next hos
 import triton
 import triton.language as tl
 
-from .primitives.backend import device_function, end_with, meet, reach_pe, state
-from .primitives.by_proxy import far_atomic, far_extreme, far_load, far_store, releases
-from .primitives.job_constants import bytes_of, checks, has_bits, is_pointer, is_whole, near
+from .primitives.backend import device_function, end_with, program_barrier, reach_pe, state
+from .primitives.by_proxy import (
+    atomic_by_proxy,
+    extreme_by_proxy,
+    load_by_proxy,
+    releases,
+    store_by_proxy,
+)
+from .primitives.job_constants import all_p2p, bytes_of, checks, has_bits, is_pointer, is_whole
 from .runtime.constants import (
     ATOMIC_ADD,
     ATOMIC_AND,
@@ -88,13 +94,13 @@ def load_from(
 ):  # fmt: skip
     """``load`` in the name of the routine ``op``."""
     check_tile(pointer, mask, op, ctx)
-    if near():
+    if all_p2p():
         return tl.load(
             on_pe(pointer, pe, op, ctx), mask=mask, other=other, cache_modifier=cache_modifier,
             eviction_policy=eviction_policy, volatile=volatile,
         )  # fmt: skip
     else:
-        return far_load(pointer, pe, op, ctx, mask, other)
+        return load_by_proxy(pointer, pe, op, ctx, mask, other)
 
 
 @device_function
@@ -104,13 +110,13 @@ def store_to(
 ):  # fmt: skip
     """``store`` in the name of the routine ``op``."""
     check_tile(pointer, mask, op, ctx)
-    if near():
+    if all_p2p():
         tl.store(
             on_pe(pointer, pe, op, ctx), value, mask=mask, cache_modifier=cache_modifier,
             eviction_policy=eviction_policy,
         )  # fmt: skip
     else:
-        far_store(pointer, value, pe, op, ctx, mask)
+        store_by_proxy(pointer, value, pe, op, ctx, mask)
 
 
 @device_function
@@ -120,7 +126,7 @@ def ptr(pointer, pe, ctx):
     Faults: a ``pe`` that loads and stores do not reach.
     Spec: shmem_ptr.
     """
-    if near():
+    if all_p2p():
         return on_pe(pointer, pe, PTR, ctx)
     else:
         found = pointer
@@ -199,7 +205,7 @@ def needs_atomics(pe, op: tl.constexpr, ctx):
 def before_release(sem: tl.constexpr):
     """Before Triton 3.9 a release covers only what its own thread has stored."""
     if releases(sem):
-        meet()
+        program_barrier()
 
 
 _BITWISE = {ATOMIC_AND.value: "and", ATOMIC_OR.value: "or", ATOMIC_XOR.value: "xor"}
@@ -227,7 +233,7 @@ def atomic_add(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Add to the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_add."""
-    if near():
+    if all_p2p():
         return tl.atomic_add(
             word_on_pe(pointer, mask, pe, ATOMIC_ADD, sem, ctx),
             value,
@@ -236,7 +242,7 @@ def atomic_add(
             scope=scope,
         )
     else:
-        return far_atomic(pointer, value, 0, pe, "add", ATOMIC_ADD, ctx, mask, sem)
+        return atomic_by_proxy(pointer, value, 0, pe, "add", ATOMIC_ADD, ctx, mask, sem)
 
 
 @device_function
@@ -252,7 +258,7 @@ def atomic_and(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """And into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_and."""
-    if near():
+    if all_p2p():
         return tl.atomic_and(
             word_on_pe(pointer, mask, pe, ATOMIC_AND, sem, ctx),
             value,
@@ -261,7 +267,7 @@ def atomic_and(
             scope=scope,
         )
     else:
-        return far_atomic(pointer, value, 0, pe, "and", ATOMIC_AND, ctx, mask, sem)
+        return atomic_by_proxy(pointer, value, 0, pe, "and", ATOMIC_AND, ctx, mask, sem)
 
 
 @device_function
@@ -269,7 +275,7 @@ def atomic_or(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Or into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_or."""
-    if near():
+    if all_p2p():
         return tl.atomic_or(
             word_on_pe(pointer, mask, pe, ATOMIC_OR, sem, ctx),
             value,
@@ -278,7 +284,7 @@ def atomic_or(
             scope=scope,
         )
     else:
-        return far_atomic(pointer, value, 0, pe, "or", ATOMIC_OR, ctx, mask, sem)
+        return atomic_by_proxy(pointer, value, 0, pe, "or", ATOMIC_OR, ctx, mask, sem)
 
 
 @device_function
@@ -286,7 +292,7 @@ def atomic_xor(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Xor into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_xor."""
-    if near():
+    if all_p2p():
         return tl.atomic_xor(
             word_on_pe(pointer, mask, pe, ATOMIC_XOR, sem, ctx),
             value,
@@ -295,7 +301,7 @@ def atomic_xor(
             scope=scope,
         )
     else:
-        return far_atomic(pointer, value, 0, pe, "xor", ATOMIC_XOR, ctx, mask, sem)
+        return atomic_by_proxy(pointer, value, 0, pe, "xor", ATOMIC_XOR, ctx, mask, sem)
 
 
 @device_function
@@ -303,7 +309,7 @@ def atomic_min(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Take the minimum into the elements at ``pointer`` on ``pe``; what they were. Extension."""
-    if near():
+    if all_p2p():
         return tl.atomic_min(
             word_on_pe(pointer, mask, pe, ATOMIC_MIN, sem, ctx),
             value,
@@ -312,7 +318,7 @@ def atomic_min(
             scope=scope,
         )
     else:
-        return far_extreme(pointer, value, pe, False, ATOMIC_MIN, ctx, mask, sem)
+        return extreme_by_proxy(pointer, value, pe, False, ATOMIC_MIN, ctx, mask, sem)
 
 
 @device_function
@@ -320,7 +326,7 @@ def atomic_max(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Take the maximum into the elements at ``pointer`` on ``pe``; what they were. Extension."""
-    if near():
+    if all_p2p():
         return tl.atomic_max(
             word_on_pe(pointer, mask, pe, ATOMIC_MAX, sem, ctx),
             value,
@@ -329,7 +335,7 @@ def atomic_max(
             scope=scope,
         )
     else:
-        return far_extreme(pointer, value, pe, True, ATOMIC_MAX, ctx, mask, sem)
+        return extreme_by_proxy(pointer, value, pe, True, ATOMIC_MAX, ctx, mask, sem)
 
 
 @device_function
@@ -337,7 +343,7 @@ def atomic_xchg(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
     """Replace the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_swap."""
-    if near():
+    if all_p2p():
         return tl.atomic_xchg(
             word_on_pe(pointer, mask, pe, ATOMIC_XCHG, sem, ctx),
             value,
@@ -346,7 +352,7 @@ def atomic_xchg(
             scope=scope,
         )
     else:
-        return far_atomic(pointer, value, 0, pe, "swap", ATOMIC_XCHG, ctx, mask, sem)
+        return atomic_by_proxy(pointer, value, 0, pe, "swap", ATOMIC_XCHG, ctx, mask, sem)
 
 
 @device_function
@@ -366,10 +372,12 @@ def atomic_cas(
 
     Spec: shmem_atomic_compare_swap.
     """
-    if near():
+    if all_p2p():
         return tl.atomic_cas(
             word_on_pe(pointer, None, pe, ATOMIC_CAS, sem, ctx), like(pointer, compare),
             like(pointer, value), sem=sem, scope=scope,
         )  # fmt: skip
     else:
-        return far_atomic(pointer, value, compare, pe, "compare_swap", ATOMIC_CAS, ctx, None, sem)
+        return atomic_by_proxy(
+            pointer, value, compare, pe, "compare_swap", ATOMIC_CAS, ctx, None, sem
+        )

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import triton.language as tl
 
-from ...triton.primitives.backend import device_function, meet, reach, wait
-from ...triton.primitives.job_constants import near
+from ...triton.primitives.backend import device_function, program_barrier, reach, wait
+from ...triton.primitives.job_constants import all_p2p
 from ...triton.runtime.constants import ALLTOALL, CMP_GE, SIGNAL_OP, SIGNAL_SET
 from ...triton.signals import signal_op
 
@@ -109,8 +109,8 @@ def free_slot(block, number, program, me, pe, n_pes, PROGRAMS: tl.constexpr, ctx
     wait for those stores, which are no concern of the sender's.
     """
     free = _word(block, FREE, program, me, n_pes, PROGRAMS)
-    if near():
-        meet()
+    if all_p2p():
+        program_barrier()
         tl.store(reach(free, 8, pe, SIGNAL_OP, ctx), number)
     else:
         signal_op(free, number, SIGNAL_SET, pe, ctx)
@@ -120,7 +120,7 @@ def free_slot(block, number, program, me, pe, n_pes, PROGRAMS: tl.constexpr, ctx
 def count_slots(block, kind: tl.constexpr, program, member, n_pes, chunks, PROGRAMS: tl.constexpr):
     """At the call's end: of ``chunks`` chunks to or from ``member`` the program has had its share.
 
-    The program's number is in the words of no other, so plain stores will do; ``meet`` comes before.
+    The program's number is in the words of no other, so plain stores will do; a barrier comes before.
     """
     word = _word(block, kind, program, member, n_pes, PROGRAMS)
     share = (chunks - program + PROGRAMS - 1) // PROGRAMS
@@ -130,6 +130,6 @@ def count_slots(block, kind: tl.constexpr, program, member, n_pes, chunks, PROGR
 @device_function
 def close_others(block, kind: tl.constexpr, program, me, n_pes, chunks, PROGRAMS: tl.constexpr):
     """``count_slots`` for all other members, where each had the same number of chunks."""
-    meet()
+    program_barrier()
     for k in range(n_pes - 1):
         count_slots(block, kind, program, (me + 1 + k) % n_pes, n_pes, chunks, PROGRAMS)

@@ -238,13 +238,13 @@ def _is_destroyed(team: Team) -> bool:
         return True
 
 
-def device_heap_is_near() -> bool:
+def device_heap_is_p2p() -> bool:
     """Whether kernels load and store the device heaps of all PEs: for all of a job."""
-    if not _near:
-        _near.append(bool(library.device_state()[library.lib.ISHMEMX_STATE_P2P]))
-    return _near[0]
+    if not _p2p:
+        _p2p.append(bool(library.device_state()[library.lib.ISHMEMX_STATE_P2P]))
+    return _p2p[0]
 
 
-_near: list[bool] = []
-runtime.on_finalize(_near.clear)
+_p2p: list[bool] = []
+runtime.on_finalize(_p2p.clear)
 runtime.on_finalize(_workspaces.clear)

@@ -16,7 +16,7 @@ from ..._torch.tensors import over
 from ...host.job import runtime
 from ...host.memory import creation
 from .._shared.powers import power_of_2
-from .._shared.workspace import Workspace, device_heap_is_near
+from .._shared.workspace import Workspace, device_heap_is_p2p
 from . import two_shot_kernels as kernels
 from .one_shot_ll_kernels import UnitsRow
 from .one_shot_ll_kernels import one_shot as one_shot_ll
@@ -96,7 +96,7 @@ def _senders(space: Workspace, given: Request) -> int:
 
 def why_not_one_shot(space: Workspace, given: Request) -> str | None:
     """None, or why there is no channel for rows of this size."""
-    if device_heap_is_near():
+    if device_heap_is_p2p():
         nbytes = 32 * _senders(space, given) * _units(given)[1] * runtime.n_pes()
     else:
         nbytes = 16 * _programs(space) * _row_units(given) * (runtime.n_pes() + 1)
@@ -119,7 +119,7 @@ def _slot(given: Request) -> int:
 
 def why_not_pull(space: Workspace, given: Request) -> str | None:
     """None, or why peers' rows are not loaded."""
-    if runtime.n_pes() > 1 and not device_heap_is_near():
+    if runtime.n_pes() > 1 and not device_heap_is_p2p():
         return "peers are out of reach of loads"
     nbytes = SLOTS.value * _pullers(space, given) * _slot(given)
     return None if nbytes <= _MOST_FOR_CHANNEL else _too_large(given, nbytes)
@@ -137,7 +137,7 @@ def _ring_of_pushes(given: Request) -> int:
 
 def why_not_push(space: Workspace, given: Request) -> str | None:
     """None, or why rows are not stored to peers."""
-    if runtime.n_pes() > 1 and not device_heap_is_near():
+    if runtime.n_pes() > 1 and not device_heap_is_p2p():
         return "peers are out of reach of stores"
     if runtime.n_pes() > 32:
         return "a warp waits for at most 32 PEs"
@@ -173,11 +173,11 @@ class _Plan(NamedTuple):
 
 def _plan(space: Workspace, given: Request, algorithm: str) -> _Plan:
     """That of a call; the workspace grows here."""
-    tokens, programs, near = given.tokens, _programs(space), device_heap_is_near()
+    tokens, programs, all_p2p = given.tokens, _programs(space), device_heap_is_p2p()
     # Also a team of one PE has its workspace: the job's other PEs take part in making it.
     where: Any = ()
     if runtime.n_pes() > 1 and algorithm == "one_shot":
-        where = (_units_where if near else _one_shot_where)(space, given)
+        where = (_units_where if all_p2p else _one_shot_where)(space, given)
     elif runtime.n_pes() > 1 and algorithm == "pull":
         where = _pull_where(space, given)
     elif runtime.n_pes() > 1 and algorithm == "push":
@@ -187,7 +187,7 @@ def _plan(space: Workspace, given: Request, algorithm: str) -> _Plan:
     count, constants = min(programs, tokens), _constants(given)
     if space.n_pes == 1:
         return _Plan(kernels.local, count, (), constants)
-    if algorithm == "one_shot" and near:
+    if algorithm == "one_shot" and all_p2p:
         count = min(tokens, _senders(space, given))
         constants = _constants_of_units(given, count > programs)
         constants |= {"TEAM": shmem.team_number(space.team), "MEMBERS": space.n_pes}

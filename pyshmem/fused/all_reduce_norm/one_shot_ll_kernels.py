@@ -18,12 +18,17 @@ from typing import NamedTuple
 import triton
 import triton.language as tl
 
-from ...triton.primitives.backend import INTERPRETED, await_wide_units, meet, store_wide_units
+from ...triton.primitives.backend import (
+    INTERPRETED,
+    await_wide_units,
+    program_barrier,
+    store_wide_units,
+)
 from ...triton.runtime.constants import ALL_REDUCE
 from ...triton.teams import team_row, world_pe
 from .._shared.fp8_kernels import FP8_MAX, fp8_bytes
 from .._shared.reduce_kernels import sum_and_max
-from .two_shot_kernels import LEAST_SCALE, near_place
+from .two_shot_kernels import LEAST_SCALE, p2p_place
 
 _INTERPRETED = tl.constexpr(INTERPRETED)
 
@@ -323,7 +328,7 @@ def one_shot(
         call = count.to(tl.uint32)
         for k in tl.static_range(1, MEMBERS):
             pe = world_pe(TEAM, members, (mine + k) % MEMBERS)
-            there = near_place(half + mine * (2 * UNITS), pe, ctx)
+            there = p2p_place(half + mine * (2 * UNITS), pe, ctx)
             store_wide_units(used, there + 2 * lanes, data[0], data[1], data[2], call)
         # On their way while the others' units are: here, for a use would wait where loads do not.
         more = ()
@@ -362,5 +367,5 @@ def one_shot(
             _finish(row, number, gains, shifts, lanes, x, out, scales, eps, WORDS, ROW)
         number += tl.num_programs(0)
         data = _load_row(x, number, tokens, lanes, WORDS, THIRD, WIDE)
-    meet()
+    program_barrier()
     tl.store(counts + tl.program_id(0), count)

@@ -20,10 +20,10 @@ from typing import NamedTuple
 import triton
 import triton.language as tl
 
-from ...triton.primitives.backend import meet, poll, release_set
+from ...triton.primitives.backend import poll, program_barrier, release_set
 from ...triton.runtime.constants import ALL_REDUCE, CMP_GE
 from ...triton.teams import team_row, world_pe
-from .two_shot_kernels import finish_row, load_gains, load_residual, near_place
+from .two_shot_kernels import finish_row, load_gains, load_residual, p2p_place
 
 SLOTS = tl.constexpr(16)
 
@@ -85,7 +85,7 @@ def wait_for_rows(
     lanes = tl.arange(0, THREADS)
     active = (lanes < MEMBERS) & (lanes != mine)
     poll(active.to(tl.int32), flags + lanes, CMP_GE, count, pes, ALL_REDUCE, ctx)
-    meet()
+    program_barrier()
 
 
 @triton.jit(do_not_specialize=["tokens", "mine"])
@@ -119,8 +119,8 @@ def pull(
     words = ()
     for member in tl.static_range(MEMBERS):
         pe = world_pe(TEAM, members, member)
-        rings += (near_place(ring, pe, ctx),)
-        words += (near_place(flags + mine, pe, ctx),)
+        rings += (p2p_place(ring, pe, ctx),)
+        words += (p2p_place(flags + mine, pe, ctx),)
     lanes = tl.arange(0, THREADS)
     pes = world_pe(TEAM, members, lanes, mask=lanes < MEMBERS)
     for k in tl.static_range(AHEAD):
@@ -167,5 +167,5 @@ def pull(
             finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
         number += step
         turn += 1
-    meet()
+    program_barrier()
     tl.store(counts + tl.program_id(0), base + turns)

@@ -22,11 +22,11 @@ tile size.
 import triton
 import triton.language as tl
 
-from ...triton.primitives.backend import meet, set_words
+from ...triton.primitives.backend import program_barrier, set_words
 from ...triton.runtime.constants import ALL_REDUCE
 from ...triton.teams import team_row, world_pe
 from .pull_kernels import row_of, wait_for_rows
-from .two_shot_kernels import finish_row, load_gains, near_place
+from .two_shot_kernels import finish_row, load_gains, p2p_place
 
 SLOTS = tl.constexpr(8)
 AHEAD = tl.constexpr(2)
@@ -102,14 +102,14 @@ def push(
     words = ()
     for k in tl.static_range(1, MEMBERS):
         pe = world_pe(TEAM, members, (mine + k) % MEMBERS)
-        rings += (near_place(ring + (MEMBERS - 1 - k) * BLOCK, pe, ctx),)
-        words += (near_place(flags + mine, pe, ctx),)
+        rings += (p2p_place(ring + (MEMBERS - 1 - k) * BLOCK, pe, ctx),)
+        words += (p2p_place(flags + mine, pe, ctx),)
     lanes = tl.arange(0, THREADS)
     pes = world_pe(TEAM, members, lanes, mask=lanes < MEMBERS)
     none = tl.zeros([BLOCK], tl.int32)
     for k in tl.static_range(AHEAD):
         _store_row(first[k], rings, base + k, offs, inside & (none + k < turns), MEMBERS)
-        meet()
+        program_barrier()
         if k + 1 < AHEAD:
             _say_so(words, base + tl.minimum(k + 1, turns), MEMBERS, THREADS)
     following = row_of(x, number + AHEAD * step, tokens, offs, inside, HIDDEN)
@@ -143,5 +143,5 @@ def push(
             finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
         number += step
         turn += 1
-    meet()
+    program_barrier()
     tl.store(counts + tl.program_id(0), base + turns)

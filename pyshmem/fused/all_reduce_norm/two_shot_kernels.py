@@ -16,7 +16,7 @@ import triton.language as tl
 import pyshmem.triton as shmem
 
 from ...triton.ll_channels import begin, from_units, receive_pairs, send, to_units
-from ...triton.primitives.backend import INTERPRETED, meet, state
+from ...triton.primitives.backend import INTERPRETED, program_barrier, state
 from ...triton.runtime.constants import ALL_REDUCE, CMP_GE, DELTA, SIGNAL_SET
 from ...triton.teams import place_in, team_row, world_pe
 from .._shared.fp8_kernels import FP8_MAX, fp8_bytes
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 @triton.jit
-def near_place(pointer, pe, ctx):
+def p2p_place(pointer, pe, ctx):
     """``pointer`` on the PE ``pe``, a member, in reach: without a check, so without a branch.
 
     Compilers put loads that were begun before a branch behind it.
@@ -286,7 +286,7 @@ def two_shot(
     members = team_row(TEAM, ALL_REDUCE, ctx)
     mine, n_pes = place_in(TEAM, members, ctx)
     call = tl.load(counts + tl.program_id(0), volatile=True) + 1
-    meet()
+    program_barrier()
     tl.store(counts + tl.program_id(0), call)
     arrived = flags + 2 * n_pes * tl.program_id(0)
     done = arrived + n_pes
@@ -314,7 +314,7 @@ def two_shot(
         _tell(done + mine, call, (mine + k) % n_pes, TEAM, members, ctx)
     # Own rows are finished here, too: two copies of ``finish_row`` in
     # a kernel may add in different orders.
-    meet()
+    program_barrier()
     for k in range(n_pes):
         owner = (mine + k) % n_pes
         if k > 0:

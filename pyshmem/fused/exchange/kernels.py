@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from ...triton.collectives import alltoall, fcollect
-from ...triton.primitives.backend import device_function, meet
+from ...triton.primitives.backend import device_function, program_barrier
 from ...triton.runtime.constants import ALLTOALL
 from ...triton.teams import place_in, team_row, world_pe
 from ...triton.tile import store
@@ -96,7 +96,7 @@ def _send(
                         tile = tl.load(x + (start + c0 + cols), mask=inside)
                         store(slot + (here * width + c0 + cols), tile, pe, ctx, mask=inside)
                 send_slot(slots.block, number, program, me, pe, n_pes, PROGRAMS, ctx)
-    meet()
+    program_barrier()
     for member in range(n_pes):
         chunks = (tl.load(table + n_pes + member) + rows * width - 1) // (rows * width)
         count_slots(slots.block, SENT, program, member, n_pes, chunks, PROGRAMS)
@@ -136,7 +136,7 @@ def _receive(
                         tile = tl.load(slot + (here * width + c0 + cols), mask=inside)
                         tl.store(out + (start + c0 + cols), tile, mask=inside)
                 free_slot(slots.block, number, program, me, pe, n_pes, PROGRAMS, ctx)
-    meet()
+    program_barrier()
     for member in range(n_pes):
         chunks = (tl.load(table + 3 * n_pes + member) + rows * width - 1) // (rows * width)
         count_slots(slots.block, TAKEN, program, member, n_pes, chunks, PROGRAMS)

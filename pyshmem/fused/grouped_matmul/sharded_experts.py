@@ -22,7 +22,7 @@ from .._shared.arguments import check_tensor, on_tensors, result
 from .._shared.copy_engine import CopyChannel, SideStream, settle, side_stream
 from .._shared.powers import power_of_2
 from .._shared.slots import refuse_grad
-from .._shared.workspace import Workspace, device_heap_is_near, workspace
+from .._shared.workspace import Workspace, device_heap_is_p2p, workspace
 from ..matmul.local import finish
 from ..matmul.unfused import all_gather_bytes, sum_rows
 from . import sharded_layout_kernels as layout_kernels
@@ -36,7 +36,7 @@ _GATHER, _REDUCE = "all_gather_group_matmul", "group_matmul_reduce_scatter"
 
 def _algorithm(space: Workspace, operation: str, nbytes: int, algorithm: str | None) -> str:
     why = None
-    if not device_heap_is_near():
+    if not device_heap_is_p2p():
         why = "copies and words of a stream do not reach all peers (PYSHMEM_P2P=0, or other hosts)"
     return choose(
         space, operation, nbytes, {"copy_engine": why, "unfused": None}, _DEFAULT, algorithm

@@ -14,7 +14,7 @@ import torch
 
 from ..._torch.launches import current_stream
 from .._shared.copy_engine import CHUNKS, CopyChannel, SideStream, settle, side_stream
-from .._shared.workspace import device_heap_is_near
+from .._shared.workspace import device_heap_is_p2p
 from .arguments import Problem
 from .copy_engine_of_two import adds_in_place, scatter_by_pair
 from .local import (
@@ -31,7 +31,7 @@ from .local import (
 
 def why_no_engine(p: Problem) -> str | None:
     """Why copy engines cannot do a call, or None."""
-    if not device_heap_is_near():
+    if not device_heap_is_p2p():
         return "copies and words of a stream do not reach all peers (PYSHMEM_P2P=0, or other hosts)"
     return layout_of(p)
 

@@ -17,7 +17,7 @@ import pyshmem.triton as shmem
 from ..._torch.arguments import as_bytes
 from ..._torch.launches import current_stream
 from .._shared.copy_engine import CopyChannel, settle, side_stream
-from .._shared.workspace import Workspace, device_heap_is_near
+from .._shared.workspace import Workspace, device_heap_is_p2p
 from . import kernels
 from .arguments import FP8, Problem, share_of_rows
 from .copy_engine import send_shard, shard_channel
@@ -28,7 +28,7 @@ _UNIT = 16  # bytes that addresses are multiples of, so that loads are as wide
 
 def why_no_tiles(p: Problem) -> str | None:
     """Why tiles cannot do a call, or None; the same on all members but for addresses."""
-    if not device_heap_is_near():
+    if not device_heap_is_p2p():
         return "kernels do not reach all peers (PYSHMEM_P2P=0, or other hosts)"
     if p.rows != share_of_rows(p.n_rows, p.space.n_pes):
         return f"rows {p.rows} are not those of share_of_rows({p.n_rows}, {p.space.n_pes})"

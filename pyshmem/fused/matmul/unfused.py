@@ -11,7 +11,7 @@ from ..._torch.arguments import as_bytes
 from ..._torch.launches import current_stream
 from ..._torch.staging import Reduction, capturing
 from ...host.collectives.dispatch import ALIGNMENT, do, sides_reached
-from .._shared.workspace import Workspace, device_heap_is_near
+from .._shared.workspace import Workspace, device_heap_is_p2p
 from .arguments import Problem
 from .local import finish, multiply
 
@@ -215,7 +215,7 @@ def all_gather_bytes(
 
 def _by_kernels() -> bool:
     """Whether kernels on a stream do what is plain, among members that loads and stores reach."""
-    return current_stream() is not None and device_heap_is_near()
+    return current_stream() is not None and device_heap_is_p2p()
 
 
 def _is_any(tensor: torch.Tensor) -> bool:
@@ -235,7 +235,7 @@ def _meet(space: Workspace) -> int | None:
     """
     stream = current_stream()
     if stream is not None:
-        if device_heap_is_near():
+        if device_heap_is_p2p():
             return stream
         if capturing():
             raise RuntimeError("peers out of reach of kernels: unfused products cannot be captured")

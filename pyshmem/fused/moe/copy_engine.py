@@ -19,7 +19,7 @@ from ..._torch.launches import current_stream
 from ...triton.primitives.backend import INTERPRETED
 from .._shared.algorithm import NEVER, choose
 from .._shared.copy_engine import CopyChannel, side_stream
-from .._shared.workspace import Workspace, device_heap_is_near
+from .._shared.workspace import Workspace, device_heap_is_p2p
 from .copy_engine_kernels import Arrivals
 
 _DEFAULT = ((NEVER, "simple"),)
@@ -43,7 +43,7 @@ def algorithm_of(
         why: why copy engines cannot do it, if there is a reason in the call.
         algorithm: the one that the caller wants.
     """
-    if not device_heap_is_near():
+    if not device_heap_is_p2p():
         why = "copies and words of a stream do not reach all peers (PYSHMEM_P2P=0, or other hosts)"
     n = space.n_pes
     share = 1 - (1 - 1 / n) ** k if n > 1 else 0

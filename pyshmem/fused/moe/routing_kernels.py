@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import triton.language as tl
 
-from ...triton.primitives.backend import device_function, meet, state
+from ...triton.primitives.backend import device_function, program_barrier, state
 from ...triton.runtime.constants import CMP_GE, MY_PE, SIGNAL_SET
 from ...triton.signals import signal_op, wait_until_all
 from ...triton.teams import world_pe
@@ -174,7 +174,7 @@ def _sync_all(
 @device_function
 def end_routing(routing):
     """The program has no more to do with the lists of this call."""
-    meet()
+    program_barrier()
     tl.store(routing.words + tl.program_id(0), routing.number)
 
 

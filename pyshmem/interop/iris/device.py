@@ -9,8 +9,14 @@ for a peer's memory the scope of one GPU is too small.
 import triton.language as tl
 
 from ...triton.primitives.backend import device_function
-from ...triton.primitives.by_proxy import check_pe, far_atomic, far_extreme, far_load, far_store
-from ...triton.primitives.job_constants import checks, near, running_job
+from ...triton.primitives.by_proxy import (
+    atomic_by_proxy,
+    check_pe,
+    extreme_by_proxy,
+    load_by_proxy,
+    store_by_proxy,
+)
+from ...triton.primitives.job_constants import all_p2p, checks, running_job
 from ...triton.runtime.constants import (
     ATOMIC_ADD,
     ATOMIC_AND,
@@ -57,12 +63,12 @@ def _load(
     pointer, here, there, heap_bases, op: tl.constexpr, mask, other, cache_modifier: tl.constexpr,
     volatile: tl.constexpr, hint: tl.constexpr,
 ):  # fmt: skip
-    if near():
+    if all_p2p():
         return tl.load(
             _translate(pointer, mask, op, here, there, heap_bases, hint), mask=mask, other=other,
             cache_modifier=cache_modifier or "", volatile=volatile,
         )  # fmt: skip
-    return far_load(pointer, there, op, running_job(), mask, other)
+    return load_by_proxy(pointer, there, op, running_job(), mask, other)
 
 
 @device_function
@@ -70,11 +76,11 @@ def _store(
     pointer, value, here, there, heap_bases, op: tl.constexpr, mask, cache_modifier: tl.constexpr,
     hint: tl.constexpr,
 ):  # fmt: skip
-    if near():
+    if all_p2p():
         remote = _translate(pointer, mask, op, here, there, heap_bases, hint)
         tl.store(remote, value, mask=mask, cache_modifier=cache_modifier or "")
     else:
-        far_store(pointer, value, there, op, running_job(), mask)
+        store_by_proxy(pointer, value, there, op, running_job(), mask)
 
 
 @device_function
@@ -153,11 +159,11 @@ def atomic_add(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Add to the elements at ``pointer`` on ``to_rank``; what they were."""
-    if near():
+    if all_p2p():
         before_release(sem or "acq_rel")
         remote = _translate(pointer, mask, ATOMIC_ADD, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_add(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return far_atomic(
+    return atomic_by_proxy(
         pointer, val, 0, to_rank, "add", ATOMIC_ADD, running_job(), mask, sem or "acq_rel"
     )
 
@@ -177,11 +183,11 @@ def atomic_xchg(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Replace the elements at ``pointer`` on ``to_rank``; what they were."""
-    if near():
+    if all_p2p():
         before_release(sem or "acq_rel")
         remote = _translate(pointer, mask, ATOMIC_XCHG, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_xchg(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return far_atomic(
+    return atomic_by_proxy(
         pointer, val, 0, to_rank, "swap", ATOMIC_XCHG, running_job(), mask, sem or "acq_rel"
     )
 
@@ -192,11 +198,11 @@ def atomic_xor(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Xor into the elements at ``pointer`` on ``to_rank``; what they were."""
-    if near():
+    if all_p2p():
         before_release(sem or "acq_rel")
         remote = _translate(pointer, mask, ATOMIC_XOR, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_xor(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return far_atomic(
+    return atomic_by_proxy(
         pointer, val, 0, to_rank, "xor", ATOMIC_XOR, running_job(), mask, sem or "acq_rel"
     )
 
@@ -207,11 +213,11 @@ def atomic_and(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """And into the elements at ``pointer`` on ``to_rank``; what they were."""
-    if near():
+    if all_p2p():
         before_release(sem or "acq_rel")
         remote = _translate(pointer, mask, ATOMIC_AND, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_and(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return far_atomic(
+    return atomic_by_proxy(
         pointer, val, 0, to_rank, "and", ATOMIC_AND, running_job(), mask, sem or "acq_rel"
     )
 
@@ -222,11 +228,11 @@ def atomic_or(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Or into the elements at ``pointer`` on ``to_rank``; what they were."""
-    if near():
+    if all_p2p():
         before_release(sem or "acq_rel")
         remote = _translate(pointer, mask, ATOMIC_OR, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_or(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return far_atomic(
+    return atomic_by_proxy(
         pointer, val, 0, to_rank, "or", ATOMIC_OR, running_job(), mask, sem or "acq_rel"
     )
 
@@ -237,11 +243,11 @@ def atomic_min(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Take the minimum into the elements at ``pointer`` on ``to_rank``; what they were."""
-    if near():
+    if all_p2p():
         before_release(sem or "acq_rel")
         remote = _translate(pointer, mask, ATOMIC_MIN, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_min(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return far_extreme(
+    return extreme_by_proxy(
         pointer, val, to_rank, False, ATOMIC_MIN, running_job(), mask, sem or "acq_rel"
     )
 
@@ -252,11 +258,11 @@ def atomic_max(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Take the maximum into the elements at ``pointer`` on ``to_rank``; what they were."""
-    if near():
+    if all_p2p():
         before_release(sem or "acq_rel")
         remote = _translate(pointer, mask, ATOMIC_MAX, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_max(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return far_extreme(
+    return extreme_by_proxy(
         pointer, val, to_rank, True, ATOMIC_MAX, running_job(), mask, sem or "acq_rel"
     )
 
@@ -267,7 +273,7 @@ def atomic_cas(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Replace the elements at ``pointer`` on ``to_rank`` that equal ``cmp``; what they were."""
-    if near():
+    if all_p2p():
         before_release(sem or "acq_rel")
         remote = _translate(pointer, None, ATOMIC_CAS, from_rank, to_rank, heap_bases, hint)
         return tl.atomic_cas(
@@ -277,7 +283,7 @@ def atomic_cas(
             sem=sem or "acq_rel",
             scope=scope or "sys",
         )
-    return far_atomic(
+    return atomic_by_proxy(
         pointer,
         val,
         cmp,

@@ -93,7 +93,7 @@ def threads() -> int:
     return 128  # as Triton's default
 
 
-def meet() -> None:
+def program_barrier() -> None:
     pass
 
 

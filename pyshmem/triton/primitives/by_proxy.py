@@ -21,7 +21,7 @@ from ..runtime.constants import (
     REQUEST_P,
     SIGNAL_ADD,
 )
-from .backend import device_function, end_with, fence_all, meet, state
+from .backend import device_function, end_with, fence_all, program_barrier, state
 from .job_constants import bytes_of, has_bits, is_whole
 from .ring import ask_tile, own_ring, settle, tell, tell_tile, to_int64
 
@@ -167,14 +167,14 @@ def _is_own(pe, shape, ctx):
 
 
 @device_function
-def far_load(pointer, pe, op: tl.constexpr, ctx, mask=None, other=None):
+def load_by_proxy(pointer, pe, op: tl.constexpr, ctx, mask=None, other=None):
     """The tile at ``pointer`` on ``pe``; 0, or ``other``, where the mask is off."""
     pe = _each(check_pe(pe, op, ctx), pointer)
     dtype: tl.constexpr = pointer.dtype.element_ty
     kind: tl.constexpr = REQUEST_G | bytes_of(dtype) << 8
     flat, active = _addresses(pointer), _active(pointer, mask)
     own = _is_own(pe, active.shape, ctx)
-    meet()
+    program_barrier()
     answer, _ = ask_tile(kind, 0, flat, 0, 0, 0, pe, active & ~own, ctx)
     places = flat.to(tl.pointer_type(dtype))
     here = tl.load(places, mask=active & own, volatile=True)
@@ -185,7 +185,7 @@ def far_load(pointer, pe, op: tl.constexpr, ctx, mask=None, other=None):
 
 
 @device_function
-def far_store(pointer, value, pe, op: tl.constexpr, ctx, mask=None):
+def store_by_proxy(pointer, value, pe, op: tl.constexpr, ctx, mask=None):
     """Store a tile at ``pointer`` on ``pe``."""
     pe = _each(check_pe(pe, op, ctx), pointer)
     dtype: tl.constexpr = pointer.dtype.element_ty
@@ -198,7 +198,7 @@ def far_store(pointer, value, pe, op: tl.constexpr, ctx, mask=None):
 
 
 @device_function
-def far_atomic(
+def atomic_by_proxy(
     pointer, value, condition, pe, name: tl.constexpr, op: tl.constexpr, ctx, mask=None,
     sem: tl.constexpr = _ACQ_REL,
 ):  # fmt: skip
@@ -216,7 +216,7 @@ def far_atomic(
 
 
 @device_function
-def far_extreme(
+def extreme_by_proxy(
     pointer, value, pe, largest: tl.constexpr, op: tl.constexpr, ctx, mask=None,
     sem: tl.constexpr = _ACQ_REL,
 ):  # fmt: skip
@@ -238,7 +238,7 @@ def far_extreme(
 
 
 @device_function
-def far_words(pointer, value, pe, active, ring, ctx):
+def words_by_proxy(pointer, value, pe, active, ring, ctx):
     """Sets whole words of 64 bits, atomically, of flat tensors; ``pe`` may be one too.
 
     ``ring``: that of the team whose flags they are; ``own_ring`` for words that are not stored again
@@ -249,14 +249,14 @@ def far_words(pointer, value, pe, active, ring, ctx):
 
 
 @device_function
-def far_signal(sig_addr, signal, sig_op, pe, op: tl.constexpr, ctx):
+def signal_by_proxy(sig_addr, signal, sig_op, pe, op: tl.constexpr, ctx):
     """Updates a signal behind all that the program has stored, and asked for."""
     pe = check_pe(pe, op, ctx)
     address = to_int64(sig_addr)
     offset = address - state(ctx, HEAP_BASE)
     if (offset < 0) | (offset + 8 > state(ctx, HEAP_BYTES)):
         end_with(FAULT_ADDRESS, op, address, 8, ctx)
-    meet()
+    program_barrier()
     settle(ctx)
     fence_all()
     word = _ADD if sig_op == SIGNAL_ADD else _SET

@@ -2,8 +2,8 @@
 """Leaf primitives on GPUs: Triton's language and inline PTX.
 
 What a program's threads do together and what one of them does for all is decided here, once:
-``meet`` is the program's barrier, ``wait`` polls with one thread and gives all the same value, and
-the ``release_*`` store with one thread.
+``program_barrier`` is that of its threads, ``wait`` polls with one of them and gives all the same value,
+and the ``release_*`` store with one thread.
 """
 
 import sys
@@ -107,7 +107,7 @@ def threads(_semantic=None):
 
 
 @triton.jit
-def meet():
+def program_barrier():
     """The program's threads meet; what they stored before is seen by all after."""
     tl.debug_barrier()
 
@@ -243,7 +243,7 @@ def _leader():
 def wait(pointer, cmp: tl.constexpr, cmp_value, pe, op: tl.constexpr, ctx):
     """One thread polls; the others meet it, and all have the value it saw (if it is used at all)."""
     seen = poll(_leader(), pointer, cmp, cmp_value, pe, op, ctx)
-    meet()
+    program_barrier()
     return tl.sum(seen)
 
 
@@ -277,7 +277,7 @@ def wait_ring(
 ):
     """``wait`` for a word of the ring's."""
     seen = poll_ring(_leader(), pointer, cmp, cmp_value, ticket, awaits, device, control, ctx)
-    meet()
+    program_barrier()
     return tl.sum(seen)
 
 
@@ -296,7 +296,7 @@ def scan(pointer, nelems, cmp: tl.constexpr, cmp_value, op: tl.constexpr, ctx):
          tl.cast(nelems, tl.int64)],
         dtype=tl.int64, is_pure=False, pack=1,
     )  # fmt: skip
-    meet()
+    program_barrier()
     return tl.sum(found)
 
 
@@ -316,7 +316,7 @@ def await_host(pointer, least, control, device, op: tl.constexpr, ctx):
          control + CONTROL_ASKED, address_of(device)],
         dtype=tl.int64, is_pure=False, pack=1,
     )  # fmt: skip
-    meet()
+    program_barrier()
     return tl.sum(seen)
 
 
@@ -328,7 +328,7 @@ def fetch(pointer):
         look_text(dtype.primitive_bitwidth), "=" + _letter(dtype) + ",r,l", [_leader(), pointer],
         dtype=pointer.dtype.element_ty, is_pure=False, pack=1,
     )  # fmt: skip
-    meet()
+    program_barrier()
     return tl.sum(seen)
 
 
@@ -345,7 +345,7 @@ def read_words(active, pointer):
 
 @triton.jit
 def set_words(active, pointer, value):
-    """Each element with ``active`` stores a 64-bit word, behind what was stored before ``meet``."""
+    """Each element with ``active`` stores a 64-bit word, behind what was stored before the barrier."""
     tl.inline_asm_elementwise(
         set_text(), "=r,r,l,l", [active, pointer, tl.cast(value, tl.int64)],
         dtype=tl.int32, is_pure=False, pack=1,
@@ -369,14 +369,14 @@ def _by_one_thread(instruction: tl.constexpr, pointer, value):
 @triton.jit
 def release_set(pointer, value):
     """Stores a 64-bit word behind all that the program has stored."""
-    meet()
+    program_barrier()
     _by_one_thread("st.release.sys.global.b64", pointer, value)
 
 
 @triton.jit
 def release_add(pointer, value):
     """Adds to a 64-bit word behind all that the program has stored."""
-    meet()
+    program_barrier()
     _by_one_thread("red.release.sys.global.add.u64", pointer, value)
 
 

@@ -11,25 +11,25 @@ import triton.language as tl
 from ..runtime import context as job
 from .backend import INTERPRETED, device_function
 
-_NEAR, _CHECKS, _STAGED = tl.constexpr(True), tl.constexpr(False), tl.constexpr(False)
+_ALL_P2P, _CHECKS, _STAGED = tl.constexpr(True), tl.constexpr(False), tl.constexpr(False)
 #: Address of the running job's state block, for kernels that take no context.
 _CONTEXT = tl.constexpr(0)
 
 
 def _bind(address: int) -> None:
-    global _NEAR, _CHECKS, _STAGED, _CONTEXT
-    near, checks, staged = job.settings()
-    known = near, checks or INTERPRETED, staged, address
-    _NEAR, _CHECKS, _STAGED, _CONTEXT = map(tl.constexpr, known)
+    global _ALL_P2P, _CHECKS, _STAGED, _CONTEXT
+    all_p2p, checks, staged = job.settings()
+    known = all_p2p, checks or INTERPRETED, staged, address
+    _ALL_P2P, _CHECKS, _STAGED, _CONTEXT = map(tl.constexpr, known)
 
 
 job.on_address(_bind)
 
 
 @triton.constexpr_function
-def near():
+def all_p2p():
     """Are the device heaps of all PEs reached by loads and stores?"""
-    return _NEAR.value
+    return _ALL_P2P.value
 
 
 @triton.constexpr_function

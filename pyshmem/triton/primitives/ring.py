@@ -47,8 +47,8 @@ from .backend import (
     await_host,
     device_function,
     fence_all,
-    meet,
     poll_ring,
+    program_barrier,
     read_words,
     record,
     state,
@@ -120,7 +120,7 @@ def _take(device, control, slots, count, ctx):
 
     After a wait that takes too long they are given up, so that the proxy goes on behind them.
     """
-    meet()
+    program_barrier()
     ticket = tl.atomic_add(device + RING_TICKET, count, sem="relaxed", scope="gpu")
     fence_all()
     least = ticket + count - slots
@@ -155,7 +155,7 @@ def tell(kind, dest, source, value, extra, extra2, pe, ctx):
         tl.atomic_max(device + RING_PENDING, ticket + 1, sem="relaxed", scope="gpu")
     else:
         _skip(control, slots, ticket, None)
-    meet()
+    program_barrier()
 
 
 job.tellers.append(tell)
@@ -190,7 +190,7 @@ def tell_tile(kind, dest, value, pe, active, ring, ctx):
             tl.atomic_max(device + RING_PENDING, ticket + batch, sem="relaxed", scope="gpu")
         else:
             _skip(control, slots, tickets, inside)
-        meet()
+        program_barrier()
         first += batch
 
 
@@ -220,11 +220,11 @@ def _take_cells(device, control, index, tickets, inside, ctx):
         tl.store(cells + 1, never, mask=other)
         tl.store(done, never, mask=other)
         tl.store(busy, 1, mask=inside)
-        meet()
+        program_barrier()
         # The slots are stored, and the proxy answers, behind it. Without it the store of ``busy``, near
         # the kernel, may arrive after the host's answer, when the cell's next user has found it free.
         fence_all()
-        meet()
+        program_barrier()
     return taken
 
 
@@ -263,11 +263,11 @@ def ask_tile(kind, dest, source, value, extra, extra2, pe, active, ctx):
             seen = poll_ring(
                 inside.to(tl.int32), tags, CMP_EQ, tag, tickets, AWAITS_REPLY, device, control, ctx
             ).to(tl.int64)
-            meet()
+            program_barrier()
             came = inside & (seen == tag)
             status = read_words(came.to(tl.int32), tags + 1)
             answer = read_words(came.to(tl.int32), cells)
-            meet()  # the replies are here, not only asked for: the next may come
+            program_barrier()  # the replies are here, not only asked for: the next may come
             free = (tickets >> 32) << BUSY_TURN
             tl.store(busy, tl.where(came, free, tag | BUSY_LEFT), mask=inside)
             result = tl.where(came & (status == 0), answer, result)
@@ -277,7 +277,7 @@ def ask_tile(kind, dest, source, value, extra, extra2, pe, active, ctx):
                 record(FAULT_PROXY, RING_WAIT, wrong, kind & 255, ctx)
         else:
             _skip(control, slots, tickets, inside)
-        meet()
+        program_barrier()
         first += batch
     return result, well
 

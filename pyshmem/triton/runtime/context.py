@@ -355,10 +355,10 @@ def settings() -> tuple[bool, bool, bool]:
 
     Without a job, as the settings have it.
     """
-    near = library.setting_number("P2P")
+    all_p2p = library.setting_number("P2P")
     if runtime.initialized() and runtime.device_name() != "none":
-        near = library.device_state()[lib.ISHMEMX_STATE_P2P]
-    return bool(near), library.checks_args(), stages.compiled_in()
+        all_p2p = library.device_state()[lib.ISHMEMX_STATE_P2P]
+    return bool(all_p2p), library.checks_args(), stages.compiled_in()
 
 
 def _publish() -> None:

@@ -8,7 +8,13 @@ or 64 bits; ``scope`` is "gpu" or "sys", ``semantic`` "relaxed", "acquire", "rel
 import triton.language as tl
 from triton.language import core
 
-from .....triton.primitives.backend import INTERPRETED, device_function, fetch, meet, threads
+from .....triton.primitives.backend import (
+    INTERPRETED,
+    device_function,
+    fetch,
+    program_barrier,
+    threads,
+)
 from .....triton.tile import before_release, like
 
 __all__ = [
@@ -63,7 +69,7 @@ else:
 @device_function
 def __syncthreads():
     """The program's threads meet."""
-    meet()
+    program_barrier()
 
 
 @device_function
