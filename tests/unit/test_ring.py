@@ -251,8 +251,8 @@ def test_only_a_request_with_a_reply_takes_its_cell() -> None:
 def test_words_that_only_rise_name_their_ring() -> None:
     """Who sets a peer's word by a request says by which ring: a new one is to be argued for here.
 
-    ``far_signal`` is behind ``settle``, signals of the user's and ``far_words`` of channels are not set
-    again before they have been seen.
+    ``signal_by_proxy`` is behind ``settle``, signals of the user's and ``words_by_proxy`` of channels
+    are not set again before they have been seen.
     """
     package, found = Path(_ring.__file__).parents[2], set()
     for path in [*(package / "device").rglob("*.py"), *(package / "triton").rglob("*.py")]:
@@ -263,10 +263,15 @@ def test_words_that_only_rise_name_their_ring() -> None:
                     r"\b(tell\w*|_send)\(", text
                 ):
                     found.add(function.name)
-                if "far_words(" in text:
+                if "words_by_proxy(" in text:
                     found |= {
                         f"{function.name} by {ring}" for ring in re.findall(r"\w+_ring\(", text)
                     }
-    flags = {"raise_for_team", "_raise_far by team_ring("}
-    acknowledged = {"far_words", "far_signal", "send by own_ring(", "_meet_members by own_ring("}
+    flags = {"raise_for_team", "_raise_by_proxy by team_ring("}
+    acknowledged = {
+        "words_by_proxy",
+        "signal_by_proxy",
+        "send by own_ring(",
+        "_sync_members by own_ring(",
+    }
     assert found == flags | acknowledged | {"_make_update", "update"}  # the user's signals

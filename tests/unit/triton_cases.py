@@ -24,10 +24,10 @@ from pyshmem.interop import iris
 from pyshmem.interop.triton_dist.language.extra import language_extra, libshmem_device
 from pyshmem.triton import ll_channels as channels
 from pyshmem.triton import task_source, tasks
-from pyshmem.triton.primitives import job_constants as roads
+from pyshmem.triton.primitives import job_constants as job_constants
 
 stages._compiled_in = bool(os.environ.get("STAGED"))  # as a timeline would
-roads._bind(1 << 40)  # as init would
+job_constants._bind(1 << 40)  # as init would
 
 CASES: dict[str, tuple] = {}
 
@@ -397,6 +397,6 @@ def ptx(name: str, architecture: int) -> str:
 
 if __name__ == "__main__":
     wanted = sys.argv[1:] or list(CASES)
-    architectures = (90, 80, 100) if roads._NEAR else (90,)
+    architectures = (90, 80, 100) if job_constants._ALL_P2P else (90,)
     texts = {f"{name}-{arch}": ptx(name, arch) for name in wanted for arch in architectures}
     json.dump({"version": triton.__version__, "ptx": texts}, sys.stdout)

@@ -113,7 +113,7 @@ def _add_up(p: Problem, product: torch.Tensor, out: torch.Tensor) -> None:
     what, dest = Reduction("sum", p.out_dtype), out if _is_any(out) else torch.empty_like(out)
     given = p.space.team.handle, what.number, what.element
     where = dest.data_ptr(), product.data_ptr(), dest.numel()
-    do("reduce_scatter", 3, (*given, *where), _meet(p.space))
+    do("reduce_scatter", 3, (*given, *where), _stream_in_step(p.space))
     if p.bias is not None or p.activation is not None:
         finish(out, dest, bias=p.bias, activation=p.activation)
     elif dest is not out:
@@ -136,7 +136,7 @@ def _reduce_plainly(p: Problem, out: torch.Tensor) -> None:
     if _by_kernels() and _is_any(out) and not any(sides_reached("reduce", team, product.nbytes)):
         sums = out
     given = team, what.number, what.element, sums.data_ptr(), product.data_ptr(), product.numel()
-    do("reduce", 3, given, _meet(p.space))
+    do("reduce", 3, given, _stream_in_step(p.space))
     if p.activation is not None:
         finish(out, sums, activation=p.activation)
     elif sums is not out:
@@ -185,11 +185,11 @@ def _exchange_where(
 
 
 def _exchange(space: Workspace, where: tuple[int, int, int]) -> None:
-    do("alltoall", 1, (space.team.handle, *where), _meet(space))
+    do("alltoall", 1, (space.team.handle, *where), _stream_in_step(space))
 
 
 def _collect(space: Workspace, where: tuple[int, int, int]) -> None:
-    do("fcollect", 1, (space.team.handle, *where), _meet(space))
+    do("fcollect", 1, (space.team.handle, *where), _stream_in_step(space))
 
 
 def _gather_where(
@@ -226,10 +226,10 @@ def _is_any(tensor: torch.Tensor) -> bool:
     return tensor.is_contiguous() and tensor.data_ptr() % ALIGNMENT == 0
 
 
-def _meet(space: Workspace) -> int | None:
+def _stream_in_step(space: Workspace) -> int | None:
     """All members have used what the last collective brought; the stream of the next one.
 
-    A collective on a stream needs no meeting: among members that loads and stores reach it stores to
+    A collective on a stream needs no sync: among members that loads and stores reach it stores to
     no array of another one before that one's stream has come to it. Peers that only hosts reach are a
     host's affair: None, and the caller's stream has been waited for.
     """

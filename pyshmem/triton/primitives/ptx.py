@@ -206,7 +206,7 @@ def slow_text(ctx, numbers, kind, op, kernel, pe, widen, reports):
 
 
 @triton.constexpr_function
-def reach_text(claim, record, out_of_reach, bad_pe, bad_address, far, op, kernel, checks_address):
+def reach_text(claim, record, out_of_reach, bad_pe, bad_address, fault, op, kernel, checks_address):
     """$0 = $4, how far ``pe``'s heap is: $1 pe, $2 ctx, $3 how many PEs there are.
 
     If checked, $5 is an address, $6 its bytes, $7 how far it is from the heap's begin, $8 the heap's
@@ -225,7 +225,7 @@ def reach_text(claim, record, out_of_reach, bad_pe, bad_address, far, op, kernel
     setp.ge.u64 p, $1, $3;
     @p bra fault;
     {check if checks_address else ""}
-    mov.b64 f, {far}; mov.b64 a, $1; mov.b64 b, $3;
+    mov.b64 f, {fault}; mov.b64 a, $1; mov.b64 b, $3;
     setp.eq.u64 p, $4, {out_of_reach};
     @p bra fault;
     bra done;
