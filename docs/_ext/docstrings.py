@@ -2,7 +2,7 @@
 """The project's docstrings as reStructuredText.
 
 A docstring is a summary, paragraphs, then entries at its left edge: ``Args:`` with a line for each
-argument, and ``Returns: Completes: Raises: Faults: Spec: Scope:`` with text behind the colon.
+argument, and ``Returns: Completes: Raises: Faults: Example: Spec: Scope:`` with text behind the colon.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import inspect
 import re
 
 _ENTRY = re.compile(
-    r"(Args|Attributes|Returns|Yields|Completes|Raises|Faults|Spec|Scope):(?:\s+(.*))?$"
+    r"(Args|Attributes|Returns|Yields|Completes|Raises|Faults|Example|Spec|Scope):(?:\s+(.*))?$"
 )
 _ARGUMENT = re.compile(r"([*\w, /`]+): (.*)")
 

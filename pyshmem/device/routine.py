@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..host.kernels.examples import documented
 from .groups import GRID, SCOPES
 from .leaf.backend import public_function
 
@@ -28,8 +29,7 @@ def routine(body: Body, name: str = "", **words: str) -> Body:
     """
     body.__name__ = body.__qualname__ = name or body.__name__
     body.__module__ = "pyshmem.device"
-    if words:
-        body.__doc__ = (body.__doc__ or "").format(name=name, **words)
+    body.__doc__ = documented(body, {**words, "name": name} if words else {})
     ROUTINES[body.__name__] = made = public_function(body)
     return made
 

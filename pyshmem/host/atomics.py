@@ -206,6 +206,7 @@ def _changing(op: str) -> Change[Any]:
             {stream}
 
         {by_quiet}
+        Example: ``pyshmem.{name}(counter, 1, right)``
         Spec: shmem_{name} (OpenSHMEM 1.5).
         """
         _change(op, dest, value, pe, ctx, stream)
@@ -226,6 +227,7 @@ def _fetching(op: str, name: str) -> Fetch[Any]:
             The value from before, a Python {gives}.
 
         {on_return}
+        Example: ``before = pyshmem.{name}(counter, 1, right)``
         Spec: shmem_{name} (OpenSHMEM 1.5).
         """
         return _fetch(op, dest, value, pe, ctx)
@@ -248,6 +250,7 @@ def _starting(op: str, name: str) -> FetchNbi[Any]:
             {stream}
 
         {later}
+        Example: ``pyshmem.{name}(fetched, counter, 1, right); pyshmem.quiet()``
         Spec: shmem_{name} (OpenSHMEM 1.5).
         """
         _start(op, fetch, dest, value, pe, ctx, stream)
@@ -293,6 +296,7 @@ def atomic_fetch(source: AnyArray, pe: int, *, ctx: Context | None = None) -> An
         The value, a Python {gives}.
 
     {on_return}
+    Example: ``now = pyshmem.atomic_fetch(counter, right)``
     Spec: shmem_atomic_fetch (OpenSHMEM 1.5).
     """
     return _fetch("fetch", source, 0, pe, ctx)
@@ -312,6 +316,7 @@ def atomic_fetch_nbi(
         {stream}
 
     {later}
+    Example: ``pyshmem.atomic_fetch_nbi(fetched, counter, right); pyshmem.quiet()``
     Spec: shmem_atomic_fetch_nbi (OpenSHMEM 1.5).
     """
     _start("fetch", fetch, source, 0, pe, ctx, stream)
@@ -330,6 +335,7 @@ def atomic_inc(
         {stream}
 
     {by_quiet}
+    Example: ``pyshmem.atomic_inc(counter, right)``
     Spec: shmem_atomic_inc (OpenSHMEM 1.5).
     """
     _change("add", dest, 1, pe, ctx, stream)
@@ -348,6 +354,7 @@ def atomic_fetch_inc(dest: AnyArray, pe: int, *, ctx: Context | None = None) -> 
         The value from before, a Python {gives}.
 
     {on_return}
+    Example: ``ticket = pyshmem.atomic_fetch_inc(counter, 0)``
     Spec: shmem_atomic_fetch_inc (OpenSHMEM 1.5).
     """
     return _fetch("add", dest, 1, pe, ctx)
@@ -367,6 +374,7 @@ def atomic_fetch_inc_nbi(
         {stream}
 
     {later}
+    Example: ``pyshmem.atomic_fetch_inc_nbi(fetched, counter, 0); pyshmem.quiet()``
     Spec: shmem_atomic_fetch_inc_nbi (OpenSHMEM 1.5).
     """
     _start("add", fetch, dest, 1, pe, ctx, stream)
@@ -389,6 +397,7 @@ def atomic_compare_swap(
         The value from before, a Python {gives}.
 
     {on_return}
+    Example: ``was_free = pyshmem.atomic_compare_swap(counter, 0, 1, right) == 0``
     Spec: shmem_atomic_compare_swap (OpenSHMEM 1.5).
     """
     address, kind = target(dest, "dest", writable=True)
@@ -421,6 +430,7 @@ def atomic_compare_swap_nbi(
         {stream}
 
     {later}
+    Example: ``pyshmem.atomic_compare_swap_nbi(fetched, counter, 0, 1, right); pyshmem.quiet()``
     Spec: shmem_atomic_compare_swap_nbi (OpenSHMEM 1.5).
     """
     _start("compare_swap", fetch, dest, value, pe, ctx, stream, cond)

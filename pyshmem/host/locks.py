@@ -45,6 +45,7 @@ def set_lock(lock: AnyArray) -> None:
 
     Raises: TypeError (not int64), ValueError (not symmetric), ShmemTimeout, PeerDied,
         NotInitialized, ShmemError (this PE has it already).
+    Example: ``pyshmem.set_lock(counter); pyshmem.clear_lock(counter)``
     Spec: shmem_set_lock (OpenSHMEM 1.5).
     """
     check(lib.ishmemx_set_lock(_word(lock)))
@@ -59,6 +60,7 @@ def test_lock(lock: AnyArray) -> bool:
         lock: symmetric int64 array on the host heap; element 0 is the lock.
 
     Raises: as ``set_lock``.
+    Example: ``mine = pyshmem.test_lock(counter)``
     Spec: shmem_test_lock (OpenSHMEM 1.5).
     """
     acquired = ffi.new("int *")
@@ -76,6 +78,7 @@ def clear_lock(lock: AnyArray) -> None:
         lock: symmetric int64 array that this PE has locked.
 
     Raises: as ``set_lock``; ShmemError (this PE does not have the lock).
+    Example: ``pyshmem.set_lock(counter); pyshmem.clear_lock(counter)``
     Spec: shmem_clear_lock (OpenSHMEM 1.5).
     """
     CTX_DEFAULT.complete_by(lib.ishmemx_clear_lock, _word(lock))

@@ -67,6 +67,7 @@ def proxy_stats() -> ProxyStats:
     The proxy counts while it is read, so figures of one call may be a few requests apart.
 
     Raises: NotInitialized.
+    Example: ``print(pyshmem.proxy_stats())``
     Extension.
     """
     stats = ffi.new("ishmemx_proxy_stats_t *")
@@ -114,6 +115,7 @@ def register_handler(function: Any) -> Handler:
 
     Raises: TypeError (a Python function, another signature), ValueError (a null pointer),
         HeapExhausted (64 are registered already).
+    Example: ``handler = pyshmem.register_handler(function)``
     Extension.
     """
     number = ffi.new("int *")
@@ -138,6 +140,7 @@ def unregister_handler(handler: Handler) -> None:
         handler: what ``register_handler`` returned.
 
     Raises: ValueError (not registered), ShmemTimeout, PeerDied.
+    Example: ``pyshmem.unregister_handler(pyshmem.register_handler(function))``
     Extension.
     """
     number = integer("handler", handler)

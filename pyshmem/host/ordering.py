@@ -23,6 +23,7 @@ def fence(ctx: Context | None = None, *, stream: StreamLike = None) -> None:
 
     Completes: nothing; use ``quiet`` for that.
     Raises: NotInitialized, PeerDied, ShmemError.
+    Example: ``pyshmem.put(dest, source, right); pyshmem.fence(); pyshmem.p(counter, 1, right)``
     Spec: shmem_fence (OpenSHMEM 1.5).
     """
     if stream is not None:
@@ -41,6 +42,7 @@ def quiet(ctx: Context | None = None, *, stream: StreamLike = None) -> None:
 
     Completes: everything issued on ``ctx`` by this PE from the host.
     Raises: NotInitialized, PeerDied, ShmemTimeout, ShmemError.
+    Example: ``pyshmem.put_nbi(dest, source, right); pyshmem.quiet()``
     Spec: shmem_quiet (OpenSHMEM 1.5).
     """
     if stream is not None:
@@ -58,6 +60,7 @@ def pe_quiet(pes: Iterable[SupportsIndex], ctx: Context | None = None) -> None:
 
     Completes: what was issued on ``ctx`` to those PEs; it is visible to all PEs.
     Raises: ValueError (pes), NotInitialized, PeerDied, ShmemTimeout, ShmemError.
+    Example: ``pyshmem.put_nbi(dest, source, right); pyshmem.pe_quiet([right])``
     Spec: shmem_pe_quiet (OpenSHMEM 1.6).
     """
     context_of(ctx).pe_quiet(pes)

@@ -36,6 +36,7 @@ def ptr(array: AnyArray, pe: int, *, team: Team = TEAM_WORLD) -> Any:
         until the array is freed; the one it came from is kept alive.
 
     Raises: ValueError (pe, array, team destroyed), NotInitialized.
+    Example: ``theirs = pyshmem.ptr(dest, right)``
     Spec: shmem_ptr (OpenSHMEM 1.5), shmem_team_ptr (OpenSHMEM 1.6).
     """
     if team is not TEAM_WORLD:
@@ -52,6 +53,7 @@ def pe_accessible(pe: int) -> bool:
     """Whether ``pe`` is a PE of the job that operations can reach.
 
     Raises: NotInitialized.
+    Example: ``near = pyshmem.pe_accessible(right)``
     Spec: shmem_pe_accessible (OpenSHMEM 1.5).
     """
     runtime.current()
@@ -66,6 +68,7 @@ def addr_accessible(array: AnyArray, pe: int) -> bool:
         pe: any number; False for one outside the job.
 
     Raises: TypeError (not an array), ValueError (not contiguous), NotInitialized.
+    Example: ``near = pyshmem.addr_accessible(dest, right)``
     Spec: shmem_addr_accessible (OpenSHMEM 1.5).
     """
     runtime.current()
@@ -77,6 +80,7 @@ def query_thread() -> ThreadLevel:
     """The thread level of the job, as ``init`` provided it.
 
     Raises: NotInitialized.
+    Example: ``assert pyshmem.query_thread() == pyshmem.THREAD_MULTIPLE``
     Spec: shmem_query_thread (OpenSHMEM 1.5).
     """
     runtime.current()
@@ -88,6 +92,7 @@ def query_thread() -> ThreadLevel:
 def info_get_version() -> tuple[int, int]:
     """The version of the OpenSHMEM specification that pyshmem implements: major, minor.
 
+    Example: ``major, minor = pyshmem.info_get_version()``
     Spec: shmem_info_get_version (OpenSHMEM 1.5).
     """
     return MAJOR_VERSION, MINOR_VERSION
@@ -96,6 +101,7 @@ def info_get_version() -> tuple[int, int]:
 def info_get_name() -> str:
     """The name of the library.
 
+    Example: ``print(pyshmem.info_get_name())``
     Spec: shmem_info_get_name (OpenSHMEM 1.5).
     """
     return "pyshmem"
@@ -122,6 +128,7 @@ def heap_info(heap: str = "host") -> HeapInfo:
     """How full a heap is here.
 
     Raises: ValueError (heap), NotInitialized, UnsupportedError (no device heap).
+    Example: ``print(pyshmem.heap_info("host").free)``
     Extension.
     """
     stats = ffi.new("ishmemx_heap_stats_t *")

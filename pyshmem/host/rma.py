@@ -46,6 +46,7 @@ def put(
         ``stream``: both when the stream gets there.
     Raises: TypeError (dtypes differ, not an array), ValueError (pe, nelems, layout, not symmetric),
         NotInitialized, PeerDied, ShmemError.
+    Example: ``pyshmem.put(dest, source, right)``
     Spec: shmem_put (OpenSHMEM 1.5).
     """
     source_address, dest_address, nbytes = pair(source, dest, nelems, _PUT, "source")
@@ -81,6 +82,7 @@ def get(
     Completes: on return. With ``stream``: when the stream gets there.
     Raises: TypeError (dtypes differ, not an array), ValueError (pe, nelems, layout, not symmetric),
         NotInitialized, PeerDied, ShmemError.
+    Example: ``pyshmem.get(dest, source, right)``
     Spec: shmem_get (OpenSHMEM 1.5).
     """
     dest_address, source_address, nbytes = pair(dest, source, nelems, _GET, "dest")
@@ -115,6 +117,7 @@ def put_nbi(
 
     Completes: nothing on return; here and at ``pe`` by ``quiet``.
     Raises: as ``put``.
+    Example: ``pyshmem.put_nbi(dest, source, right); pyshmem.quiet()``
     Spec: shmem_put_nbi (OpenSHMEM 1.5).
     """
     if stream is not None:
@@ -150,6 +153,7 @@ def get_nbi(
 
     Completes: nothing on return; by ``quiet``.
     Raises: as ``get``.
+    Example: ``pyshmem.get_nbi(dest, source, right); pyshmem.quiet()``
     Spec: shmem_get_nbi (OpenSHMEM 1.5).
     """
     if stream is not None:
@@ -179,6 +183,7 @@ def p(
     Completes: at ``pe`` by ``quiet``.
     Raises: TypeError and OverflowError (value), ValueError (pe, not symmetric), NotInitialized,
         PeerDied, ShmemError.
+    Example: ``pyshmem.p(dest, 7, right)``
     Spec: shmem_p (OpenSHMEM 1.5).
     """
     address, kind = target(dest, "dest", writable=True)
@@ -214,6 +219,7 @@ def g(source: AnyArray, pe: int, *, ctx: Context | None = None) -> Any:
 
     Completes: on return.
     Raises: ValueError (pe, not symmetric), NotInitialized, PeerDied, ShmemError.
+    Example: ``value = pyshmem.g(dest[2:3], right)``
     Spec: shmem_g (OpenSHMEM 1.5).
     """
     address, kind = target(source, "source", writable=False)

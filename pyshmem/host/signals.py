@@ -59,6 +59,7 @@ def put_signal(
     Completes: locally on return; whoever sees the signal on ``pe`` sees the data.
     Raises: TypeError (dtypes, signal not uint64), ValueError (pe, nelems, sig_op, layout),
         OverflowError (signal), NotInitialized, PeerDied, ShmemError.
+    Example: ``pyshmem.put_signal(dest, source, sig, 1, pyshmem.SIGNAL_SET, right)``
     Spec: shmem_put_signal (OpenSHMEM 1.5).
     """
     source_address, dest_address, nbytes = pair(source, dest, nelems, _NAMES, "source")
@@ -101,6 +102,7 @@ def put_signal_nbi(
 
     Completes: nothing on return; by ``quiet``. Whoever sees the signal on ``pe`` sees the data.
     Raises: as ``put_signal``.
+    Example: ``pyshmem.put_signal_nbi(dest, source, sig, 1, pyshmem.SIGNAL_ADD, right)``
     Spec: shmem_put_signal_nbi (OpenSHMEM 1.5).
     """
     if stream is not None:
@@ -143,6 +145,7 @@ def signal_op(
         use ``put_signal``.
     Raises: TypeError (not uint64), ValueError (pe, sig_op, not symmetric), OverflowError (signal),
         NotInitialized, PeerDied, ShmemError.
+    Example: ``pyshmem.signal_op(sig, 1, pyshmem.SIGNAL_ADD, right)``
     Spec: shmem_signal_set and shmem_signal_add (OpenSHMEM 1.6) in one.
     """
     where = signal_target(sig_addr, writable=True), *_change(signal, sig_op, pe)
@@ -164,6 +167,7 @@ def signal_set(
 ) -> None:
     """Set the signal word on ``pe``: ``signal_op`` with ``SIGNAL_SET``.
 
+    Example: ``pyshmem.signal_set(sig, 1, right)``
     Spec: shmem_signal_set (OpenSHMEM 1.6).
     """
     signal_op(sig_addr, signal, SIGNAL_SET, pe, ctx=ctx, stream=stream)
@@ -180,6 +184,7 @@ def signal_add(
 ) -> None:
     """Increase the signal word on ``pe``: ``signal_op`` with ``SIGNAL_ADD``.
 
+    Example: ``pyshmem.signal_add(sig, 1, right)``
     Spec: shmem_signal_add (OpenSHMEM 1.6).
     """
     signal_op(sig_addr, signal, SIGNAL_ADD, pe, ctx=ctx, stream=stream)
@@ -194,6 +199,7 @@ def signal_fetch(sig_addr: AnyArray) -> int:
 
     Completes: on return.
     Raises: TypeError (not uint64), ValueError (not symmetric), NotInitialized, ShmemError.
+    Example: ``seen = pyshmem.signal_fetch(sig)``
     Spec: shmem_signal_fetch (OpenSHMEM 1.5).
     """
     value: int = lib.signal_fetch(signal_target(sig_addr, writable=False))
@@ -220,6 +226,7 @@ def signal_wait_until(
     Completes: data that came with the signal may be read on return.
     Raises: ShmemTimeout, PeerDied, TypeError (not uint64), ValueError (cmp, not symmetric),
         OverflowError (cmp_value), NotInitialized, ShmemError.
+    Example: ``pyshmem.signal_wait_until(sig, pyshmem.CMP_GE, 0)``
     Spec: shmem_signal_wait_until (OpenSHMEM 1.5).
     """
     word = signal_target(sig_addr, writable=False)

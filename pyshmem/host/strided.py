@@ -44,6 +44,7 @@ def iput(
     Completes: locally on return; at ``pe`` by ``quiet``.
     Raises: TypeError (dtypes differ, not an array), ValueError (pe, dst, sst, nelems, layout, not
         symmetric), NotInitialized, PeerDied, ShmemError.
+    Example: ``pyshmem.iput(dest, source, right, dst=2, nelems=2)``
     Spec: shmem_iput (OpenSHMEM 1.5).
     """
     far, near = _sides(dest, source, put=True)
@@ -76,6 +77,7 @@ def iget(
 
     Completes: on return.
     Raises: as ``iput``.
+    Example: ``pyshmem.iget(dest, source, right, sst=2, nelems=2)``
     Spec: shmem_iget (OpenSHMEM 1.5).
     """
     near, far = _sides(dest, source, put=False)
@@ -110,6 +112,7 @@ def ibput(
 
     Completes: locally on return; at ``pe`` by ``quiet``.
     Raises: as ``iput``; also ValueError (bsize, nblocks).
+    Example: ``pyshmem.ibput(dest, source, right, bsize=1, dst=2, sst=1, nblocks=2)``
     Spec: shmem_ibput (OpenSHMEM 1.6).
     """
     far, near = _sides(dest, source, put=True)
@@ -145,6 +148,7 @@ def ibget(
 
     Completes: on return.
     Raises: as ``ibput``.
+    Example: ``pyshmem.ibget(dest, source, right, bsize=1, dst=1, sst=2, nblocks=2)``
     Spec: shmem_ibget (OpenSHMEM 1.6).
     """
     near, far = _sides(dest, source, put=False)

@@ -21,6 +21,7 @@ def barrier_all(*, stream: StreamLike = None) -> None:
     Completes: on all PEs, what every PE has issued from the host. Kernels that still run are not
         waited for: synchronise the stream first. Blocks that all PEs have dropped are freed.
     Raises: PeerDied, ShmemTimeout, NotInitialized, ShmemError.
+    Example: ``pyshmem.barrier_all()``
     Spec: shmem_barrier_all (OpenSHMEM 1.5).
     """
     if stream is not None:
@@ -38,6 +39,7 @@ def sync_all(*, stream: StreamLike = None) -> None:
 
     Completes: this PE's and the others' stores to their own memory; no puts, gets or atomics.
     Raises: PeerDied, ShmemTimeout, NotInitialized, ShmemError.
+    Example: ``pyshmem.sync_all()``
     Spec: shmem_sync_all (OpenSHMEM 1.5).
     """
     if stream is not None:

@@ -188,6 +188,7 @@ def wait_until_all(
 
     Arguments, errors: see the module.
 
+    Example: ``pyshmem.wait_until_all(flags, pyshmem.CMP_GE, 0)``
     Spec: shmem_wait_until_all (OpenSHMEM 1.5).
     """
     if stream is not None:
@@ -214,6 +215,7 @@ def wait_until_any(
     Returns:
         The index of one that does; None where no element counts.
 
+    Example: ``first = pyshmem.wait_until_any(flags, pyshmem.CMP_GE, 0)``
     Spec: shmem_wait_until_any (OpenSHMEM 1.5).
     """
     if stream is not None:
@@ -240,6 +242,7 @@ def wait_until_some(
     Returns:
         The indices of all that do, in any order; empty where no element counts.
 
+    Example: ``those = pyshmem.wait_until_some(flags, pyshmem.CMP_GE, 0)``
     Spec: shmem_wait_until_some (OpenSHMEM 1.5).
     """
     if stream is not None:
@@ -255,6 +258,7 @@ def test_all(
 
     Arguments, errors: see the module.
 
+    Example: ``done = pyshmem.test_all(flags, pyshmem.CMP_GE, 1)``
     Spec: shmem_test_all (OpenSHMEM 1.5).
     """
     of = element_set("test_all", ivars, cmp_value, nelems, status, 0)
@@ -271,6 +275,7 @@ def test_any(
     Returns:
         The index of one that does; None where none does.
 
+    Example: ``one = pyshmem.test_any(flags, pyshmem.CMP_GE, 1)``
     Spec: shmem_test_any (OpenSHMEM 1.5).
     """
     of = element_set("test_any", ivars, cmp_value, nelems, status, 0)
@@ -287,6 +292,7 @@ def test_some(
     Returns:
         The indices of all that do, in any order.
 
+    Example: ``those = pyshmem.test_some(flags, pyshmem.CMP_GE, 1)``
     Spec: shmem_test_some (OpenSHMEM 1.5).
     """
     of = element_set("test_some", ivars, cmp_value, nelems, status, 0)
@@ -300,6 +306,7 @@ def wait_until_all_vector(
 
     Arguments, errors: see the module.
 
+    Example: ``pyshmem.wait_until_all_vector(flags, pyshmem.CMP_GE, [0] * 4)``
     Spec: shmem_wait_until_all_vector (OpenSHMEM 1.5).
     """
     of = element_set("wait_until_all_vector", ivars, cmp_values, nelems, status, 1)
@@ -316,6 +323,7 @@ def wait_until_any_vector(
     Returns:
         The index of one that does; None where no element counts.
 
+    Example: ``first = pyshmem.wait_until_any_vector(flags, pyshmem.CMP_GE, [0] * 4)``
     Spec: shmem_wait_until_any_vector (OpenSHMEM 1.5).
     """
     of = element_set("wait_until_any_vector", ivars, cmp_values, nelems, status, 1)
@@ -332,6 +340,7 @@ def wait_until_some_vector(
     Returns:
         The indices of all that do, in any order; empty where no element counts.
 
+    Example: ``those = pyshmem.wait_until_some_vector(flags, pyshmem.CMP_GE, [0] * 4)``
     Spec: shmem_wait_until_some_vector (OpenSHMEM 1.5).
     """
     of = element_set("wait_until_some_vector", ivars, cmp_values, nelems, status, 1)
@@ -345,6 +354,7 @@ def test_all_vector(
 
     Arguments, errors: see the module.
 
+    Example: ``done = pyshmem.test_all_vector(flags, pyshmem.CMP_GE, [1, 2, 3, 4])``
     Spec: shmem_test_all_vector (OpenSHMEM 1.5).
     """
     of = element_set("test_all_vector", ivars, cmp_values, nelems, status, 1)
@@ -361,6 +371,7 @@ def test_any_vector(
     Returns:
         The index of one that does; None where none does.
 
+    Example: ``one = pyshmem.test_any_vector(flags, pyshmem.CMP_GE, [1, 2, 3, 4])``
     Spec: shmem_test_any_vector (OpenSHMEM 1.5).
     """
     of = element_set("test_any_vector", ivars, cmp_values, nelems, status, 1)
@@ -377,6 +388,7 @@ def test_some_vector(
     Returns:
         The indices of all that do, in any order.
 
+    Example: ``those = pyshmem.test_some_vector(flags, pyshmem.CMP_GE, [1, 2, 3, 4])``
     Spec: shmem_test_some_vector (OpenSHMEM 1.5).
     """
     of = element_set("test_some_vector", ivars, cmp_values, nelems, status, 1)

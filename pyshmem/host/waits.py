@@ -42,6 +42,7 @@ def wait_until(ivar: AnyArray, cmp: int, cmp_value: int, *, stream: StreamLike =
     Completes: what the other PE ordered before the change may be read on return.
     Raises: ShmemTimeout, PeerDied, TypeError (dtype), ValueError (cmp, not symmetric),
         OverflowError (cmp_value), NotInitialized, ShmemError.
+    Example: ``pyshmem.wait_until(counter, pyshmem.CMP_GE, 0)``
     Spec: shmem_wait_until (OpenSHMEM 1.5).
     """
     address, kind = _waitable(ivar, "wait_until")
@@ -67,6 +68,7 @@ def test(ivar: AnyArray, cmp: int, cmp_value: int) -> bool:
     Completes: if true, what the other PE ordered before the change may be read.
     Raises: TypeError (dtype), ValueError (cmp, not symmetric), OverflowError (cmp_value),
         NotInitialized, ShmemError.
+    Example: ``arrived = pyshmem.test(counter, pyshmem.CMP_GE, 1)``
     Spec: shmem_test (OpenSHMEM 1.5).
     """
     address, kind = _waitable(ivar, "test")

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every program of the first page, tutorial and how-tos runs and prints what it says."""
+"""Programs of the first page, tutorial and how-tos print what they say; examples of docstrings run."""
 
 from __future__ import annotations
 
+import ctypes
+import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pages import (
     BLOCK,
@@ -19,6 +22,8 @@ from pages import (
     pages_with_programs,
     programs_of,
 )
+
+import pyshmem
 
 
 @pytest.mark.parametrize("page", pages_with_programs(torch=False), ids=lambda page: page.stem)
@@ -69,3 +74,49 @@ def test_every_public_name_has_a_docstring() -> None:
             f"{where}.{name}" for name, value in values if not (value.__doc__ or "").strip()
         ]
     assert without == []
+
+
+#: They end the program, or start another job: read, and not run.
+NOT_RUN = ("abort", "global_exit", "launch")
+
+
+def example_of(value: object) -> str:
+    """What a docstring gives as one; of several lines none."""
+    found = re.findall(r"^ *Example: ``(.*)``$", getattr(value, "__doc__", "") or "", re.MULTILINE)
+    assert len(found) == 1, value
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def names_of_examples() -> Iterator[Callable[[], dict[str, object]]]:
+    """What the examples of docstrings are about, new for each."""
+    with pyshmem.init(device="none", heap_size="4M") as job:
+
+        def made() -> dict[str, object]:
+            def words(size: int) -> object:
+                return pyshmem.zeros(size, np.int64)
+
+            return {
+                "np": np, "pyshmem": pyshmem, "right": (job.my_pe + 1) % job.n_pes,
+                "dest": words(4), "source": words(4), "whole": words(4 * job.n_pes),
+                "counter": words(1), "fetched": np.zeros(1, np.int64), "flags": words(4),
+                "sig": pyshmem.new_signal(), "function": HANDLER,
+            }  # fmt: skip
+
+        yield made
+
+
+HANDLER = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)(lambda a, b, c, d: 0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name in pyshmem.__all__ if inspect.isroutine(inspect.unwrap(getattr(pyshmem, name)))],
+)
+def test_the_example_of_a_routine_runs(name: str, names_of_examples: Callable) -> None:
+    code = compile(example_of(getattr(pyshmem, name)), name, "exec")
+    assert re.search(rf"\bpyshmem\.{name}\b", example_of(getattr(pyshmem, name)))
+    if name == "finalize":
+        pyshmem.init()
+    if name not in NOT_RUN:
+        exec(code, names_of_examples())

@@ -176,6 +176,7 @@ def ptr(array, pe):
 
     Loads and stores through it are ordinary ones: order them with ``fence`` and ``quiet``.
     Faults: a peer that loads and stores do not reach. After a fault it is the caller's own array.
+    Example: ``theirs = shmem.ptr(dest, right)``
     Spec: shmem_ptr.
     """
     if in_reach(array, array.size, array.size, pe):

@@ -17,6 +17,7 @@ def stage_begin(label, priority=0):
             no such instruction.
 
     Fails to compile: another kind of label or priority.
+    Example: ``shmem.stage_begin('gemm')``
     Extension.
     """
     leaf.stage_begin(label, priority)
@@ -32,6 +33,7 @@ def stage_end(label):
         label: that of the begin.
 
     Fails to compile: a label that is not begun above in the function, or is no text.
+    Example: ``shmem.stage_end('gemm')``
     Extension.
     """
     leaf.stage_end(label)

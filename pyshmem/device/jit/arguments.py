@@ -36,6 +36,7 @@ def as_argument(array: Any) -> Any:
 
     Raises: TypeError (it is none of these, or in memory that kernels do not reach), ValueError (a team
     or context that has been destroyed).
+    Example: ``kernel[1, 32](shmem.as_argument(pyshmem.TEAM_WORLD))``
     """
     if array is None or isinstance(array, (Team, Channel, Context)):
         return np.int32(slot_of(array))

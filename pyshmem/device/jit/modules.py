@@ -39,6 +39,7 @@ def prepare(kernel: Any, *args: Any) -> None:
         args: arguments as for a launch, whose types count; or one signature of Numba.
 
     Raises: TypeError (no kernel), Numba's errors. In the simulator nothing is compiled.
+    Example: ``shmem.prepare(kernel, dest, source)``
     Extension.
     """
     integration.prepare(kernel, args)

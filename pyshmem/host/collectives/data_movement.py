@@ -39,6 +39,7 @@ def broadcast(
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtypes differ), ValueError (root, nelems, layout, not symmetric), PeerDied,
         ShmemTimeout, NotInitialized, ShmemError.
+    Example: ``pyshmem.broadcast(dest, source, 0)``
     Spec: shmem_broadcast (OpenSHMEM 1.5).
     """
     do("broadcast", 1, arguments.broadcast(dest, source, root, nelems, team), stream)
@@ -65,6 +66,7 @@ def fcollect(
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtypes differ), ValueError (nelems, layout, not symmetric), PeerDied,
         ShmemTimeout, NotInitialized, ShmemError.
+    Example: ``pyshmem.fcollect(whole, source)``
     Spec: shmem_fcollect (OpenSHMEM 1.5).
     """
     do("fcollect", 1, arguments.fcollect(dest, source, nelems, team), stream)
@@ -91,6 +93,7 @@ def collect(
     Raises: TypeError (dtypes differ), ValueError (nelems, layout, not symmetric; a dest of one PE
         that does not hold all elements raises on all, and nothing is written), PeerDied,
         ShmemTimeout, NotInitialized, ShmemError.
+    Example: ``pyshmem.collect(whole, source[:2])``
     Spec: shmem_collect (OpenSHMEM 1.5).
     """
     do("collect", 1, arguments.collect(dest, source, nelems, team), stream)
@@ -118,6 +121,7 @@ def alltoall(
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtypes differ), ValueError (nelems, layout, not symmetric), PeerDied,
         ShmemTimeout, NotInitialized, ShmemError.
+    Example: ``pyshmem.alltoall(dest, source)``
     Spec: shmem_alltoall (OpenSHMEM 1.5).
     """
     do("alltoall", 1, arguments.alltoall(dest, source, nelems, team), stream)
@@ -148,6 +152,7 @@ def alltoalls(
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtypes differ), ValueError (dst, sst, nelems, layout, not symmetric),
         PeerDied, ShmemTimeout, NotInitialized, ShmemError.
+    Example: ``pyshmem.alltoalls(dest, source, dst=2, sst=1, nelems=1)``
     Spec: shmem_alltoalls (OpenSHMEM 1.5).
     """
     do("alltoalls", 1, arguments.alltoalls(dest, source, dst, sst, nelems, team), stream)

@@ -38,6 +38,7 @@ def sync_nb(team: Team = TEAM_WORLD) -> Request:
 
     Completes: as the module says; this PE's and the others' stores to their own memory.
     Raises: ValueError (team was destroyed), PeerDied, ShmemTimeout, NotInitialized, ShmemError.
+    Example: ``pyshmem.sync_nb().wait()``
     Extension.
     """
     return begin(lib.ishmemx_sync_nb, (team_of(team).handle,), (), "sync_nb")
@@ -51,6 +52,7 @@ def barrier_nb(team: Team = TEAM_WORLD) -> Request:
 
     Completes: as the module says; what all PEs of the team issued before they began it.
     Raises: ValueError (team was destroyed), PeerDied, ShmemTimeout, NotInitialized, ShmemError.
+    Example: ``pyshmem.barrier_nb().wait()``
     Extension.
     """
     return begin(lib.ishmemx_barrier_nb, (team_of(team).handle,), (), "barrier_nb")
@@ -76,6 +78,7 @@ def broadcast_nb(
     Completes: as the module says.
     Raises: TypeError (dtypes differ), ValueError (root, nelems, layout, not symmetric), PeerDied,
         ShmemTimeout, MismatchError, NotInitialized, ShmemError.
+    Example: ``pyshmem.broadcast_nb(dest, source, 0).wait()``
     Extension.
     """
     given = arguments.broadcast(dest, source, root, nelems, team)
@@ -100,6 +103,7 @@ def fcollect_nb(
     Completes: as the module says.
     Raises: TypeError (dtypes differ), ValueError (nelems, layout, not symmetric), PeerDied,
         ShmemTimeout, MismatchError, NotInitialized, ShmemError.
+    Example: ``pyshmem.fcollect_nb(whole, source).wait()``
     Extension.
     """
     given = arguments.fcollect(dest, source, nelems, team)
@@ -125,6 +129,7 @@ def collect_nb(
     Completes: as the module says.
     Raises: TypeError (dtypes differ), ValueError (nelems, layout, not symmetric), PeerDied,
         ShmemTimeout, MismatchError, NotInitialized, ShmemError.
+    Example: ``pyshmem.collect_nb(whole, source[:2]).wait()``
     Extension.
     """
     given = arguments.collect(dest, source, nelems, team)
@@ -149,6 +154,7 @@ def alltoall_nb(
     Completes: as the module says.
     Raises: TypeError (dtypes differ), ValueError (nelems, layout, not symmetric), PeerDied,
         ShmemTimeout, MismatchError, NotInitialized, ShmemError.
+    Example: ``pyshmem.alltoall_nb(dest, source).wait()``
     Extension.
     """
     given = arguments.alltoall(dest, source, nelems, team)
@@ -178,6 +184,7 @@ def alltoalls_nb(
     Completes: as the module says.
     Raises: TypeError (dtypes differ), ValueError (dst, sst, nelems, layout, not symmetric),
         PeerDied, ShmemTimeout, MismatchError, NotInitialized, ShmemError.
+    Example: ``pyshmem.alltoalls_nb(dest, source, dst=2, sst=1, nelems=1).wait()``
     Extension.
     """
     given = arguments.alltoalls(dest, source, dst, sst, nelems, team)
@@ -202,6 +209,7 @@ def sum_inscan_nb(
     Completes: as the module says.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied,
         ShmemTimeout, MismatchError, NotInitialized, ShmemError.
+    Example: ``pyshmem.sum_inscan_nb(dest, source).wait()``
     Extension.
     """
     given = arguments.scan("sum_inscan", 0, dest, source, nelems, team)
@@ -226,6 +234,7 @@ def sum_exscan_nb(
     Completes: as the module says.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied,
         ShmemTimeout, MismatchError, NotInitialized, ShmemError.
+    Example: ``pyshmem.sum_exscan_nb(dest, source).wait()``
     Extension.
     """
     given = arguments.scan("sum_exscan", 1, dest, source, nelems, team)

@@ -96,6 +96,7 @@ def _whole(op: str) -> tuple[Reduction, ReductionNb]:
             source: symmetric array, contiguous, of an {dtypes} dtype.
             nelems: elements to reduce; default ``source.size``; equal on all PEs.
         {blocking}
+        Example: ``pyshmem.{op}_reduce(dest, source)``
         Spec: shmem_{op}_reduce (OpenSHMEM 1.5).
         """
         do("reduce", 3, arguments.reduce(op, dest, source, nelems, team), stream)
@@ -108,6 +109,7 @@ def _whole(op: str) -> tuple[Reduction, ReductionNb]:
 
         Completes: as ``nonblocking`` says.
         Raises: what the blocking routine does, and MismatchError.
+        Example: ``pyshmem.{op}_reduce_nb(dest, source).wait()``
         Extension.
         """
         given = arguments.reduce(op, dest, source, nelems, team)
@@ -134,6 +136,7 @@ def _blocks(op: str) -> tuple[Reduction, ReductionNb]:
             source: symmetric array, contiguous, of an {dtypes} dtype: a block a PE.
             nelems: elements of a block; default ``source.size // team.n_pes()``; equal on all PEs.
         {blocking}
+        Example: ``pyshmem.{op}_reduce_scatter(dest, source)``
         Extension.
         """
         do("reduce_scatter", 3, arguments.reduce_scatter(op, dest, source, nelems, team), stream)
@@ -146,6 +149,7 @@ def _blocks(op: str) -> tuple[Reduction, ReductionNb]:
 
         Completes: as ``nonblocking`` says.
         Raises: what the blocking routine does, and MismatchError.
+        Example: ``pyshmem.{op}_reduce_scatter_nb(dest, source).wait()``
         Extension.
         """
         given = arguments.reduce_scatter(op, dest, source, nelems, team)

@@ -33,6 +33,7 @@ def sum_inscan(
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
+    Example: ``pyshmem.sum_inscan(dest, source)``
     Spec: shmem_sum_inscan (OpenSHMEM 1.6).
     """
     do("sum_scan", 3, arguments.scan("sum_inscan", 0, dest, source, nelems, team), stream)
@@ -59,6 +60,7 @@ def sum_exscan(
     Completes: ``dest`` of this PE on return, and ``source`` may be changed.
     Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
         NotInitialized, ShmemError.
+    Example: ``pyshmem.sum_exscan(dest, source)``
     Spec: shmem_sum_exscan (OpenSHMEM 1.6).
     """
     do("sum_scan", 3, arguments.scan("sum_exscan", 1, dest, source, nelems, team), stream)

@@ -70,7 +70,10 @@ class Job:
         __getattribute__ = object.__getattribute__
 
     def finalize(self) -> None:
-        """The same as ``pyshmem.finalize``."""
+        """The same as ``pyshmem.finalize``.
+
+        Example: ``pyshmem.finalize()``
+        """
         finalize()
 
     def __enter__(self) -> Job:
@@ -128,6 +131,7 @@ def init(
     Raises: ValueError (sizes, device, comm, thread_level), TypeError (comm), MismatchError (PEs
         differ), ShmemTimeout (a PE did not come within ``PYSHMEM_INIT_TIMEOUT``), UnsupportedError
         (no such accelerator, a comm of several hosts that is not the launcher's job), ShmemError.
+    Example: ``with pyshmem.init() as job: print(job.my_pe, job.n_pes)``
     Spec: shmem_init, shmem_init_thread (OpenSHMEM 1.6).
     """
     global _job, _count
@@ -211,6 +215,7 @@ def choose_device(device: str | None = None, n_pes: int = 1) -> str:
     """The accelerator that ``init(device=device)`` takes on this machine, for a job of ``n_pes``.
 
     Raises: TypeError (no name), ValueError (of no device).
+    Example: ``print(pyshmem.choose_device())``
     """
     wanted = device
     if device is None:
@@ -246,6 +251,7 @@ def finalize() -> None:
 
     Raises: ShmemTimeout, PeerDied, KernelFault (of a kernel whose fault no call has told yet),
         ShmemError (in a signal's handler that runs inside of a wait: the job goes on).
+    Example: ``pyshmem.finalize()``
     Spec: shmem_finalize (OpenSHMEM 1.6).
     """
     global _count
@@ -293,7 +299,10 @@ os.register_at_fork(after_in_child=_forget_in_child)
 
 
 def initialized() -> bool:
-    """Whether the job runs: between ``init`` and the last ``finalize``."""
+    """Whether the job runs: between ``init`` and the last ``finalize``.
+
+    Example: ``here = pyshmem.my_pe() if pyshmem.initialized() else 0``
+    """
     return _job is not None
 
 
@@ -301,6 +310,7 @@ def my_pe() -> int:
     """The number of this PE.
 
     Raises: NotInitialized.
+    Example: ``right = (pyshmem.my_pe() + 1) % pyshmem.n_pes()``
     Spec: shmem_my_pe (OpenSHMEM 1.5).
     """
     return current().my_pe if _job is None else _job.my_pe  # a call less than current()
@@ -310,6 +320,7 @@ def n_pes() -> int:
     """The number of PEs of the job.
 
     Raises: NotInitialized.
+    Example: ``share = 1024 // pyshmem.n_pes()``
     Spec: shmem_n_pes (OpenSHMEM 1.5).
     """
     return current().n_pes if _job is None else _job.n_pes
@@ -362,6 +373,7 @@ def abort(code: int = 1, message: str = "") -> NoReturn:
         code: exit status of this process.
         message: what the others are told.
 
+    Example: ``pyshmem.abort(2, "no input file")``
     Extension.
     """
     _leave(integer("code", code), message)
@@ -381,6 +393,7 @@ def _leave(code: int, message: str | None) -> NoReturn:
 def global_exit(status: int) -> NoReturn:
     """End the whole job with ``status``, from one PE.
 
+    Example: ``pyshmem.global_exit(0)``
     Spec: shmem_global_exit (OpenSHMEM 1.5).
     """
     _leave(integer("status", status), None)

@@ -94,6 +94,7 @@ def empty(
     Completes: the array exists on all PEs on return.
     Raises: HeapExhausted, MismatchError (sizes differ between PEs), UnsupportedError (no device
         heap), TypeError (dtype), ValueError (shape, heap, align, hints), NotInitialized.
+    Example: ``box = pyshmem.empty((4, 4), np.float32)``
     Spec: shmem_malloc, shmem_align, shmem_malloc_with_hints (OpenSHMEM 1.5).
     """
     if align is not None:
@@ -115,6 +116,7 @@ def zeros(shape: Shape, dtype: DTypeLike = float, *, heap: str = "host") -> Any:
     """Make a symmetric array of zeros. Collective; arguments, errors: ``empty``.
 
     Completes: all PEs' elements are set on return, so puts may follow at once.
+    Example: ``box = pyshmem.zeros((4, 4), np.float32)``
     Spec: shmem_calloc (OpenSHMEM 1.5).
     """
     return allocate("zeros", shape, dtype, heap, zero=True)
@@ -130,6 +132,7 @@ def ones(shape: Shape, dtype: DTypeLike = float, *, heap: str = "host") -> Any:
     """Make a symmetric array of ones. Collective; arguments, errors: ``empty``.
 
     Completes: all PEs' elements are set on return, so puts may follow at once.
+    Example: ``box = pyshmem.ones(4)``
     Spec: shmem_malloc (OpenSHMEM 1.5).
     """
     return _filled("ones", shape, dtype, heap, 1)
@@ -155,6 +158,7 @@ def full(shape: Shape, fill_value: Any, dtype: DTypeLike = None, *, heap: str = 
         heap: ``"host"`` or ``"device"``.
 
     Completes: all PEs' elements are set on return, so puts may follow at once.
+    Example: ``box = pyshmem.full(4, -1, np.int64)``
     Spec: shmem_malloc (OpenSHMEM 1.5).
     """
     kind = np.asarray(fill_value).dtype if dtype is None else dtype
@@ -177,6 +181,7 @@ def array(values: Any, dtype: DTypeLike = None, *, heap: str = "host") -> Any:
 
     Completes: all PEs' elements are set on return, so puts may follow at once.
     Raises: as ``empty``.
+    Example: ``box = pyshmem.array(np.linspace(0, 1, 4))``
     Spec: shmem_malloc (OpenSHMEM 1.5).
     """
     kind = None if dtype is None else as_dtype(dtype, of_values=True)
@@ -226,6 +231,7 @@ def arange(
 
     Completes: all PEs' elements are set on return, so puts may follow at once.
     Raises: as ``empty``.
+    Example: ``box = pyshmem.arange(0, 8, 2)``
     Spec: shmem_malloc (OpenSHMEM 1.5).
     """
     if start is None:
@@ -259,7 +265,10 @@ def empty_like(
 @overload
 def empty_like(prototype: Any, dtype: DTypeLike = ..., *, heap: str | None = ...) -> Either: ...
 def empty_like(prototype: Any, dtype: DTypeLike = None, *, heap: str | None = None) -> Any:
-    """``empty`` with shape, dtype and heap of another array, unless given. Collective."""
+    """``empty`` with shape, dtype and heap of another array, unless given. Collective.
+
+    Example: ``box = pyshmem.empty_like(source)``
+    """
     shape, kind, place = _like(prototype, dtype, heap)
     return allocate("empty_like", shape, kind, place)
 
@@ -279,7 +288,10 @@ def zeros_like(
 @overload
 def zeros_like(prototype: Any, dtype: DTypeLike = ..., *, heap: str | None = ...) -> Either: ...
 def zeros_like(prototype: Any, dtype: DTypeLike = None, *, heap: str | None = None) -> Any:
-    """``zeros`` with shape, dtype and heap of another array, unless given. Collective."""
+    """``zeros`` with shape, dtype and heap of another array, unless given. Collective.
+
+    Example: ``box = pyshmem.zeros_like(source)``
+    """
     shape, kind, place = _like(prototype, dtype, heap)
     return allocate("zeros_like", shape, kind, place, zero=True)
 
@@ -299,7 +311,10 @@ def ones_like(
 @overload
 def ones_like(prototype: Any, dtype: DTypeLike = ..., *, heap: str | None = ...) -> Either: ...
 def ones_like(prototype: Any, dtype: DTypeLike = None, *, heap: str | None = None) -> Any:
-    """``ones`` with shape, dtype and heap of another array, unless given. Collective."""
+    """``ones`` with shape, dtype and heap of another array, unless given. Collective.
+
+    Example: ``box = pyshmem.ones_like(source)``
+    """
     shape, kind, place = _like(prototype, dtype, heap)
     return _filled("ones_like", shape, kind, place, 1)
 
@@ -331,7 +346,10 @@ def full_like(
 def full_like(
     prototype: Any, fill_value: Any, dtype: DTypeLike = None, *, heap: str | None = None
 ) -> Any:
-    """``full`` with shape, dtype and heap of another array, unless given. Collective."""
+    """``full`` with shape, dtype and heap of another array, unless given. Collective.
+
+    Example: ``box = pyshmem.full_like(source, 7)``
+    """
     shape, kind, place = _like(prototype, dtype, heap)
     return _filled("full_like", shape, kind, place, fill_value)
 
@@ -343,5 +361,8 @@ def new_signal(shape: Shape = ..., *, heap: OnDevice) -> DeviceArray: ...
 @overload
 def new_signal(shape: Shape = ..., *, heap: str) -> Either: ...
 def new_signal(shape: Shape = 1, *, heap: str = "host") -> Any:
-    """Make signal words: a symmetric uint64 array of zeros. Collective; errors: ``empty``."""
+    """Make signal words: a symmetric uint64 array of zeros. Collective; errors: ``empty``.
+
+    Example: ``sig = pyshmem.new_signal()``
+    """
     return allocate("new_signal", shape, np.uint64, heap, zero=True)

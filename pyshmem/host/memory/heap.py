@@ -197,6 +197,7 @@ def free(array: AnyArray) -> None:
             be used afterwards.
 
     Raises: ValueError (a view, freed before, or not on a heap), NotInitialized, ShmemError.
+    Example: ``box = pyshmem.zeros(4); pyshmem.free(box)``
     Spec: shmem_free (OpenSHMEM 1.5).
     """
     runtime.current()
@@ -222,6 +223,7 @@ def realloc(array: ArrayT, shape: Shape) -> ArrayT:
     Completes: the array exists on all PEs on return.
     Raises: ValueError (a view, freed before, shape), HeapExhausted, MismatchError, NotInitialized,
         ShmemError.
+    Example: ``box = pyshmem.zeros(4); box = pyshmem.realloc(box, 8)``
     Spec: shmem_realloc (OpenSHMEM 1.5).
     """
     job = runtime.current()
@@ -270,6 +272,7 @@ def drain() -> None:
 
     ``barrier_all`` and every allocation do the same.
 
+    Example: ``pyshmem.drain()``
     Extension.
     """
     check(lib.ishmemx_drain())
@@ -290,6 +293,7 @@ def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
     Raises: TypeError (a masked array; a tensor of torch that NumPy cannot have), ValueError (the array
         was freed, or reallocated).
 
+    Example: ``print(pyshmem.to_numpy(dest).sum())``
     Extension.
     """
     if hasattr(array, "__cuda_array_interface__"):

@@ -213,6 +213,7 @@ def pcontrol(level: int, *arguments: Any) -> None:
         level: 0, 1, or a higher number that a tool gives a meaning.
         arguments: for such a tool.
 
+    Example: ``pyshmem.pcontrol(0)``
     Spec: shmem_pcontrol (OpenSHMEM 1.5).
     """
     global _paused

@@ -43,6 +43,7 @@ def launch(
         the PE that was the cause, its ``failures`` all, and its cause is that PE's exception),
         TypeError, ValueError (arguments), KeyboardInterrupt (Ctrl-C; the PEs have been ended).
 
+    Example: ``numbers = pyshmem.launch(pyshmem.my_pe, 2)``
     Extension.
     """
     from . import (
