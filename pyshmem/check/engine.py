@@ -244,13 +244,25 @@ class Engine:
         if new.writes:
             old += cell.reads
         for one in old:
-            if one.event == new.event or _the_same_again(one, new):
+            if one.event == new.event or self._the_same_again(one, new):
                 continue
             if not call.clock.has(one.event, low & ~7, self.lanes, sent):
                 issued = one.event[1] <= call.clock.issued.get(one.event[0], 0)
                 key = "unordered", *sorted((one.site, new.site))
                 race = Race(one, new, low, high, issued, block, "unordered")
                 self.races.setdefault(key, race)
+
+    def _the_same_again(self, one: Access, new: Access) -> bool:
+        """Do both write the same bytes to the same place, so that their order does not matter?
+
+        Puts of one agent, as in a loop that is timed; stores by one line of a kernel's threads.
+        """
+        if new.digest is None or one.digest != new.digest:
+            return False
+        if (one.low, one.high) != (new.low, new.high):
+            return False
+        alike = self.agents[one.agent][0] == self.agents[new.agent][0] and one.site == new.site
+        return one.agent == new.agent or (alike and one.routine == new.routine)
 
     def _tell_freed(self, call: _Call, new: Access, block: Block) -> None:
         site, routine = block.freed[call.pe]
@@ -264,12 +276,20 @@ class Engine:
         event = self._number(call, Kind.AT_ONCE, pe)
         self._access(call, event, "read", pe, heap, ranges, False)
 
-    def _store(self, call: _Call, pe: int, heap: int, ranges: Ranges, value: int | None) -> None:
+    def _store(
+        self,
+        call: _Call,
+        pe: int,
+        heap: int,
+        ranges: Ranges,
+        value: int | None,
+        digest: int | None = None,
+    ) -> None:
         if pe != call.pe:  # through what ptr returned
-            self._send(call, pe, heap, ranges, 0, value)
+            self._send(call, pe, heap, ranges, 0, value, digest)
             return
         event = self._number(call, Kind.AT_ONCE, pe)
-        made = self._access(call, event, "write", pe, heap, ranges, False)
+        made = self._access(call, event, "write", pe, heap, ranges, False, digest)
         self._note_write(call, made, ranges, value, pe, heap, event)
 
     def _send(
@@ -476,15 +496,6 @@ class Engine:
             together.join(clock, self.lanes)
         for clock in clocks:
             clock.become(together)
-
-
-def _the_same_again(one: Access, new: Access) -> bool:
-    """Puts of an agent of the same bytes to the same place, as in a loop that is timed: in any order."""
-    return (
-        new.digest is not None
-        and one.digest == new.digest
-        and (one.agent, one.low, one.high) == (new.agent, new.low, new.high)
-    )
 
 
 def _after(cell: Cell, new: Access) -> Cell:

@@ -93,12 +93,15 @@ def _element(array: np.ndarray, index: Any, code: str, value: Any = None) -> Non
     elif code == "r":
         _write(thread, "read", [("r", *found)])
     else:
-        integer = part.size == 1 and part.dtype.kind in "iu" and np.size(value) == 1
-        _write(thread, "store", [("w", *found, int(value) if integer else None)])
+        one = part.size == 1 and np.size(value) == 1
+        integer = one and part.dtype.kind in "iu"
+        same = hash(str(value)) if one else None
+        _write(thread, "store", [("w", *found, int(value) if integer else None, same)])
 
 
 #: The module of teams' rows, which stands above the leaves: ``pyshmem.device`` names it.
 teams: Any = None
+asks = 0  # as which routine records look there
 _atomics = 0
 
 
@@ -153,7 +156,7 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             given = _given(signature, arguments, named)
             before, behind = describe(given) if describe is not None else ([], None)
-        except (memory.Unknown, TypeError, ValueError, AttributeError, KeyError):
+        except (memory.Unknown, TypeError, ValueError):  # which the routine itself refuses
             return function(*arguments, **named)
         if suffix:
             return _of_group(thread, suffix, (name, before, behind), function, arguments, named)
@@ -233,7 +236,7 @@ _COLLECTIVES = frozenset(effects.MOVED)
 def _team_key(given: dict[str, Any]) -> tuple[Any, int, int]:
     """The team's members, this PE's number in it, and how many there are."""
     team = int(given.get("team", 0))
-    row = teams.team_row(team, teams.OP["team_translate_pe"])
+    row = teams.team_row(team, asks)
     n = teams.row_n_pes(row)
     members = (int(teams.member_pe(row, k)) for k in range(n))
     return (team, *members), int(teams.row_my_pe(row)), int(n)
@@ -287,14 +290,26 @@ def _collective(base: str, given: dict[str, Any]) -> effects.Described:
     return did, lambda _: [leave]
 
 
+def _plain(array: Any) -> Any:
+    """An argument's elements in one dimension, which are read without a record; None: it is no array."""
+    array = unwrapped(array)
+    if array is None or np.ndim(array) == 0:
+        return None
+    return ndarray_of(array).view(np.ndarray).reshape(-1)
+
+
 def _wait_set(vector: bool) -> effects.Describe:
     """Who has waited for some of a set has heard those that satisfy, whatever the routine has told."""
 
     def describe(given: dict[str, Any]) -> effects.Described:
         span = memory.Span(given["ivars"])
-        values = np.ravel(given["cmp_values"]) if vector else None
+        values = _plain(given["cmp_values"]) if vector else None
+        status = _plain(given["status"])
         count = span.nelems if given["nelems"] is None else given["nelems"]
-        rows = [(n, given["cmp_value"] if values is None else values[n]) for n in range(count)]
+        if count > min(span.nelems, count if values is None else values.size):
+            raise memory.Unknown  # a fault of the kernel
+        left = [n for n in range(count) if status is None or n >= status.size or not status[n]]
+        rows = [(n, given["cmp_value"] if values is None else values[n]) for n in left]
         waits = [(n, v, effects.wait_for(span, n, given["cmp"], v)) for n, v in rows]
 
         def behind(result: Any) -> list[tuple[Any, ...]]:
