@@ -7,11 +7,10 @@ The records stand below the teams, among the simulator's leaves. Compiled kernel
 from __future__ import annotations
 
 from ..._core.library import checks_order
-from ..faults import OP
 from ..leaf.backend import CPU, SIM
 from ..team import rows
 
 if checks_order() and SIM and not CPU:
     from ..leaf.sim import record
 
-    record.teams, record.asks = rows, OP["team_translate_pe"]
+    record.teams = rows

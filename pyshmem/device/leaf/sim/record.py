@@ -101,7 +101,6 @@ def _element(array: np.ndarray, index: Any, code: str, value: Any = None) -> Non
 
 #: The module of teams' rows, which stands above the leaves: ``pyshmem.device`` names it.
 teams: Any = None
-asks = 0  # as which routine records look there
 _atomics = 0
 
 
@@ -236,7 +235,11 @@ _COLLECTIVES = frozenset(effects.MOVED)
 def _team_key(given: dict[str, Any]) -> tuple[Any, int, int]:
     """The team's members, this PE's number in it, and how many there are."""
     team = int(given.get("team", 0))
-    row = teams.team_row(team, asks)
+    if not 0 <= team < teams.MAX_TEAMS:
+        raise memory.Unknown  # the routine records a fault
+    row = teams.state(teams.TEAMS) + 8 * teams.DEVICE_TEAM_WORDS * team
+    if team and not teams.fixed64(row + 8 * teams.words.DEVICE_TEAM_N_PES):
+        raise memory.Unknown
     n = teams.row_n_pes(row)
     members = (int(teams.member_pe(row, k)) for k in range(n))
     return (team, *members), int(teams.row_my_pe(row)), int(n)
