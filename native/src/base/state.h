@@ -20,11 +20,11 @@ typedef struct pysh_arena {
     char *base;                 /* own mapping; NULL: there is no such heap */
     int64_t nbytes;             /* the system region included */
     int64_t system;             /* bytes of the system region */
-    int64_t tables, tables_end; /* what kernels and messages of others may name of it: tables of kernels' collectives */
     char *first;                /* what the program has of a heap: from here, behind the system region, */
     uint64_t usable;            /* so many bytes; 0: there is no such heap */
     char **peer;                /* [n_pes] where the calling process reaches the peers' arena; NULL entry: it cannot */
     bool cpu_visible;           /* false: a GPU's memory, only accel->copy reaches it */
+    int64_t tables, tables_end; /* what kernels and messages of others may name of it: tables of kernels' collectives */
 } pysh_arena_t;
 
 enum { PYSH_READY = 1, PYSH_ENDING }; /* ENDING: finalize is at work, and other threads' calls fail */

@@ -45,10 +45,6 @@ int pysh_quiet_copies(void) {
     return pysh.accel && !pysh.accel->cpu_visible ? pysh.accel->quiet() : ISHMEMX_OK;
 }
 
-int pysh_quiet_transport(void) {
-    return pysh.transport->flush ? pysh.transport->flush() : ISHMEMX_OK;
-}
-
 int pysh_quiet(void) {
     int status = pysh_quiet_rings();
     int copies = pysh_quiet_copies();
