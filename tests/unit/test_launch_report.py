@@ -134,3 +134,9 @@ def test_hints_name_what_is_missing_or_hidden(last: str, way: str, tmp_path: Pat
     assert way in "".join(found)
     assert "hides" not in "".join(hints.ways_out([last], ["/bin/true"]))
     assert hints.ways_out([], command) == []
+    last = "AssertionError: Unknown backend type pyshmem"
+    assert "pyshmem.interop.torch" in hints.ways_out([last], command)[0]
+    told = hints.ways_out(["ModuleNotFoundError: No module named 'numba'"], command)
+    assert told == [
+        "pip install 'pyshmem-openshmem[sim]' without a GPU, 'pyshmem-openshmem[cuda]' with one"
+    ]

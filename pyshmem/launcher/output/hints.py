@@ -42,6 +42,8 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
         extra = _EXTRAS[missing[1]]
         with_gpu = " without a GPU, 'pyshmem-openshmem[cuda]' with one" if extra == "sim" else ""
         found.append(f"pip install 'pyshmem-openshmem[{extra}]'{with_gpu}")
+    if "Unknown backend type pyshmem" in last:  # of torch
+        found.append("import pyshmem.interop.torch registers the backend: add it before the call")
     if _NO_SUCH_CHARACTER.search(last):
         found.append("PYTHONUTF8=1 in the environment has PEs write UTF-8, whatever the locale is")
     if strange := _STRANGE_MODULE.search(last):
