@@ -58,6 +58,8 @@ WORDS = {
         "sync (a team), program_barrier (a program's threads)",
         "check: threads of a history that come together",
     ),
+    "piece": Word(("fused",), "chunk"),
+    "pieces": Word(("fused",), "chunks"),
     "near": Word(("fused", "triton", "gluon", "interop"), "p2p: peers' memory is mapped"),
     "far": Word(("fused", "triton", "gluon", "interop"), "by_proxy", "PEs beyond loads and stores"),
     "lists": Word(("fused/moe/dispatch.py",), "routing table", "members' lists in the table"),

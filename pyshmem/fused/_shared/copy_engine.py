@@ -34,7 +34,7 @@ from .copy_engine_kernels import await_word_kernel
 from .stage_marks import staged
 from .workspace import Workspace
 
-#: Most pieces of a member's data with a word of their own.
+#: Most chunks of a member's data with a word of their own.
 CHUNKS = 16
 _WORD = 8
 _SET, _EQ, _UINT64 = int(SignalOp.SET), int(Cmp.EQ), ELEMENT_NUMBER["uint64"]

@@ -19,12 +19,12 @@ from .arguments import Problem
 from .copy_engine_of_two import adds_in_place, scatter_by_pair
 from .local import (
     Loan,
+    chunks_of,
     cuts,
     finish,
     layout_of,
     loan,
     multiply,
-    pieces_of,
     rows_of_scale,
 )
 
@@ -178,35 +178,35 @@ class _Scatter(NamedTuple):
     parts: CopyChannel
     results: CopyChannel | None
     others: tuple[int, ...]
-    bounds: tuple[int, ...]  # of the pieces of each owner's rows
-    sizes: list[int]  # of the pieces of all owners, in the order of rows
-    at: tuple[int, ...]  # which piece is an owner's first
+    bounds: tuple[int, ...]  # of the chunks of each owner's rows
+    sizes: list[int]  # of the chunks of all owners, in the order of rows
+    at: tuple[int, ...]  # which chunk is an owner's first
     lent: Loan | None
 
 
 def _plan_scatter(p: Problem) -> _Scatter:
     me, n_pes = p.space.me, p.space.n_pes
-    bounds, nbytes = pieces_of(p), max(p.rows) * p.n * p.out_dtype.itemsize
+    bounds, nbytes = chunks_of(p), max(p.rows) * p.n * p.out_dtype.itemsize
     assert len(bounds) <= CHUNKS
     parts = CopyChannel(p.space, "matmul parts", nbytes)
     results = None
     if p.operation == "matmul_all_reduce":
         results = CopyChannel(p.space, "matmul results", nbytes)
     others = tuple((me + k) % n_pes for k in range(1, n_pes))
-    pieces = [cuts(rows, bounds) for rows in p.rows]
-    at = tuple(itertools.accumulate((len(each) for each in pieces[:-1]), initial=0))
-    sizes = [end - begin for each in pieces for begin, end in each]
+    chunks = [cuts(rows, bounds) for rows in p.rows]
+    at = tuple(itertools.accumulate((len(each) for each in chunks[:-1]), initial=0))
+    sizes = [end - begin for each in chunks for begin, end in each]
     lent = loan(p, me - 1 if me else 1) if len(bounds) == 2 else None
     return _Scatter(parts, results, others, bounds, sizes, at, lent)
 
 
 class _Done:
-    """How far a call has come, in pieces: what an error leaves to be settled.
+    """How far a call has come, in chunks: what an error leaves to be settled.
 
     Attributes:
-        sent: pieces of all the others' rows, in their order.
+        sent: chunks of all the others' rows, in their order.
         claimed: whether there is room for results.
-        added, told, fetched: pieces of the own rows that have come, of which the others were told, and
+        added, told, fetched: chunks of the own rows that have come, of which the others were told, and
             whose like has come from them.
     """
 
@@ -273,7 +273,7 @@ def _multiply_rows(p: Problem, product: torch.Tensor, rows: slice) -> None:
 def _send_products(
     p: Problem, plan: _Scatter, product: torch.Tensor, stream: int | None, done: _Done
 ) -> None:
-    """The others' rows, piece by piece; where these are not cut, some own ones are multiplied along."""
+    """The others' rows, chunk by chunk; where these are not cut, some own ones are multiplied along."""
     side, width = side_stream(p.x.device), p.n * p.out_dtype.itemsize
     xs = p.x.split(plan.sizes)
     for owner in plan.others:
@@ -288,8 +288,8 @@ def _send_products(
             side.fork(stream)
             if chunk == 0:
                 plan.parts.claim(owner, side.handle)
-            piece = product.data_ptr() + rows.start * width, (end - begin) * width
-            plan.parts.send(owner, begin * width, *piece, chunk, side.handle)
+            made = product.data_ptr() + rows.start * width, (end - begin) * width
+            plan.parts.send(owner, begin * width, *made, chunk, side.handle)
             done.sent += 1
 
 
@@ -317,7 +317,7 @@ def _sum_chunk(
     p: Problem, plan: _Scatter, place: torch.Tensor, own: torch.Tensor, chunk: int,
     cut: tuple[int, int], done: _Done,
 ) -> None:  # fmt: skip
-    """Add up a piece of the own rows when all have sent it, and tell the others of the result."""
+    """Add up a chunk of the own rows when all have sent it, and tell the others of the result."""
     parts, results, stream = plan.parts, plan.results, side_stream(p.x.device).handle
     for member in sorted(plan.others):
         parts.arrived(member, chunk, stream)
@@ -335,7 +335,7 @@ def _sum_chunk(
 
 
 def _fetch_chunk(p: Problem, plan: _Scatter, out: torch.Tensor, chunk: int) -> None:
-    """A piece of the other owners' results into ``out``, by a copy engine."""
+    """A chunk of the other owners' results into ``out``, by a copy engine."""
     results, stream, width = (
         plan.results,
         side_stream(p.x.device).handle,

@@ -18,21 +18,21 @@ from ..._torch.launches import current_stream
 from ..._torch.tensors import heap_of
 from .._shared.copy_engine import CopyChannel, SideStream, settle, side_stream
 from .arguments import FP8, Problem
-from .local import add_product, cuts, multiply, pieces_of, sent_pieces
+from .local import add_product, chunks_of, cuts, multiply, sent_chunks
 
 
 def adds_in_place(p: Problem) -> bool:
-    """Whether cuBLAS adds: to what one member sends, not of FP8, in pieces that come one by one."""
+    """Whether cuBLAS adds: to what one member sends, not of FP8, in chunks that come one by one."""
     if p.space.n_pes != 2 or p.x.dtype == FP8:
         return False
-    return p.operation == "matmul_all_reduce" or len(pieces_of(p)) > 2
+    return p.operation == "matmul_all_reduce" or len(chunks_of(p)) > 2
 
 
-class _Piece(NamedTuple):
+class _Chunk(NamedTuple):
     """Rows that are multiplied together.
 
     Attributes:
-        number: of the piece.
+        number: of the chunk.
         at, nbytes: where they are in a slot, and in the owner's rows.
         rows: of the owner's rows.
     """
@@ -49,24 +49,24 @@ class _Pair(NamedTuple):
     Attributes:
         parts: for products of the other's rows, and sums that are made in a slot.
         results: words about sums.
-        leaving: pieces of the other's rows; ``products`` are their places, in the own slot.
-        coming: pieces of the own rows as the other sends them.
+        leaving: chunks of the other's rows; ``products`` are their places, in the own slot.
+        coming: chunks of the own rows as the other sends them.
         own: the same as they are added; ``awaited``: for which of ``coming`` each waits, if for one.
-        theirs: pieces of the other's rows as it adds them.
+        theirs: chunks of the other's rows as it adds them.
         sums: places of ``own`` in the other's slot here.
-        sizes: of all pieces that are multiplied, in the order of rows of x; ``first``: where those that
+        sizes: of all chunks that are multiplied, in the order of rows of x; ``first``: where those that
             leave and the own ones begin among them.
     """
 
     parts: CopyChannel
     results: CopyChannel | None
     other: int
-    leaving: tuple[_Piece, ...]
+    leaving: tuple[_Chunk, ...]
     products: tuple[torch.Tensor, ...]
-    coming: tuple[_Piece, ...]
-    own: tuple[_Piece, ...]
+    coming: tuple[_Chunk, ...]
+    own: tuple[_Chunk, ...]
     awaited: tuple[int | None, ...]
-    theirs: tuple[_Piece, ...]
+    theirs: tuple[_Chunk, ...]
     sums: tuple[torch.Tensor, ...]
     sizes: list[int]
     first: tuple[int, int]
@@ -74,28 +74,28 @@ class _Pair(NamedTuple):
 
 def _plan(p: Problem) -> _Pair:
     me, width = p.space.me, p.n * p.out_dtype.itemsize
-    other, bounds = 1 - me, pieces_of(p)
-    sent = sent_pieces(p, bounds)
+    other, bounds = 1 - me, chunks_of(p)
+    sent = sent_chunks(p, bounds)
     parts = CopyChannel(p.space, "matmul parts", max(p.rows) * width)
     results = (
         CopyChannel(p.space, "matmul results", 0) if p.operation == "matmul_all_reduce" else None
     )
 
-    def pieces(owner: int, of: Sequence[int]) -> tuple[_Piece, ...]:
+    def chunks(owner: int, of: Sequence[int]) -> tuple[_Chunk, ...]:
         return tuple(
-            _Piece(number, begin * width, (end - begin) * width, slice(begin, end))
+            _Chunk(number, begin * width, (end - begin) * width, slice(begin, end))
             for number, (begin, end) in enumerate(cuts(p.rows[owner], of))
         )
 
-    leaving, own = pieces(other, sent), pieces(me, bounds)
+    leaving, own = chunks(other, sent), chunks(me, bounds)
     sizes = [[each.rows.stop - each.rows.start for each in found] for found in (leaving, own)]
     first = (0, len(leaving)) if other < me else (len(own), 0)
     return _Pair(
         parts, results, other, leaving,
         tuple(parts.view(me, each.rows, p.n, p.out_dtype) for each in leaving),
-        pieces(me, sent), own,
+        chunks(me, sent), own,
         tuple(sent.index(begin) if begin in sent else None for begin in bounds[:-1]),
-        pieces(other, bounds),
+        chunks(other, bounds),
         tuple(parts.view(other, each.rows, p.n, p.out_dtype) for each in own),
         sizes[0] + sizes[1] if other < me else sizes[1] + sizes[0], first,
     )  # fmt: skip
@@ -107,8 +107,8 @@ class _Call:
     Attributes:
         reached: whether the other member stores its sums into ``out``.
         in_slot: whether the own sums are made in the other's slot here.
-        places: of the pieces of the own rows; ``to``: the address of the first.
-        products, sums: pieces that were exchanged.
+        places: of the chunks of the own rows; ``to``: the address of the first.
+        products, sums: chunks that were exchanged.
         released: whether the other member may claim the slot again.
     """
 
@@ -212,9 +212,9 @@ def _settle(plan: _Pair, call: _Call, stream: int | None, side: SideStream) -> N
 
 
 def _exchange_sums(
-    p: Problem, plan: _Pair, out: torch.Tensor, each: _Piece, side: SideStream, stream: int | None
+    p: Problem, plan: _Pair, out: torch.Tensor, each: _Chunk, side: SideStream, stream: int | None
 ) -> None:
-    """A piece of the own rows was added up in a slot: to ``out`` by ``stream``, as is the other's."""
+    """A chunk of the own rows was added up in a slot: to ``out`` by ``stream``, as is the other's."""
     parts, results, other, me = plan.parts, plan.results, plan.other, p.space.me
     assert results is not None
     width, at = p.n * p.out_dtype.itemsize, out.data_ptr()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a PE does by itself for matrix products that communicate: products, sums, the shapes of pieces.
+"""What a PE does by itself for matrix products that communicate: products, sums, the shapes of chunks.
 
 Partial products have the result's dtype and are added in float32, in PE order, and rounded once, by
 whichever algorithm.
@@ -20,8 +20,8 @@ from .._shared.stage_marks import staged
 from . import kernels
 from .arguments import FP8, Problem
 
-#: What pieces are shaped for: multiprocessors, and extents of the tiles of cuBLAS. The same on all PEs
-#: whatever they have. The simulator's are small, so that small products have as many pieces.
+#: What chunks are shaped for: multiprocessors, and extents of the tiles of cuBLAS. The same on all PEs
+#: whatever they have. The simulator's are small, so that small products have as many chunks.
 MULTIPROCESSORS, TILE = 132, (128, 256)
 _SIMULATED, _SIMULATED_TILE = 5, (4, 8)
 
@@ -170,7 +170,7 @@ def layout_of(p: Problem) -> str | None:
     return None
 
 
-# ---- the shapes of pieces --------------------------------------------------------------------------
+# ---- the shapes of chunks --------------------------------------------------------------------------
 
 
 def _shape(p: Problem) -> tuple[int, int, int]:
@@ -178,27 +178,27 @@ def _shape(p: Problem) -> tuple[int, int, int]:
     return (MULTIPROCESSORS, *TILE) if p.x.is_cuda else (_SIMULATED, *_SIMULATED_TILE)
 
 
-def pieces_of(p: Problem) -> tuple[int, ...]:
-    """Where the pieces of an owner's rows begin, and the end of the last, for the owner of most rows.
+def chunks_of(p: Problem) -> tuple[int, ...]:
+    """Where the chunks of an owner's rows begin, and the end of the last, for the owner of most rows.
 
-    The same on all members; who owns fewer rows has its last pieces shorter, or empty. What is exposed
+    The same on all members; who owns fewer rows has its last chunks shorter, or empty. What is exposed
     at the end of matmul_all_reduce is the last one's way. Of matmul_reduce_scatter it is nothing where
-    two members add to what has come, and they need two pieces, of which one comes beside the other.
+    two members add to what has come, and they need two chunks, of which one comes beside the other.
     """
     most = max(p.rows)
     if p.operation == "matmul_all_reduce":
-        return _pieces(most, p.n, *_shape(p))
+        return _chunks(most, p.n, *_shape(p))
     pair = p.space.n_pes == 2 and p.x.dtype != FP8
-    return _pieces(most, p.n, *_shape(p), most=2) if pair else (0, most)
+    return _chunks(most, p.n, *_shape(p), most=2) if pair else (0, most)
 
 
 def cuts(rows: int, bounds: Sequence[int]) -> list[tuple[int, int]]:
-    """Begin and end of the pieces of an owner's rows; they may be empty."""
+    """Begin and end of the chunks of an owner's rows; they may be empty."""
     return [(min(begin, rows), min(end, rows)) for begin, end in itertools.pairwise(bounds)]
 
 
-def sent_pieces(p: Problem, bounds: tuple[int, ...]) -> tuple[int, ...]:
-    """The pieces of the rows that go away first, some of ``bounds``: two, where four have a wave each.
+def sent_chunks(p: Problem, bounds: tuple[int, ...]) -> tuple[int, ...]:
+    """The chunks of the rows that go away first, some of ``bounds``: two, where four have a wave each.
 
     Nobody waits for these rows while the own ones are multiplied, and each product costs some time.
     """
@@ -208,20 +208,20 @@ def sent_pieces(p: Problem, bounds: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @functools.lru_cache(1024)
-def _pieces(
+def _chunks(
     rows: int, n: int, processors: int, height: int, width: int, most: int = 4
 ) -> tuple[int, ...]:
-    """Up to ``most`` pieces, the largest first, together of no more waves of tiles than the whole."""
+    """Up to ``most`` chunks, the largest first, together of no more waves of tiles than the whole."""
     columns, blocks = -(-n // width), -(-rows // height)
     waves = -(-blocks * columns // processors)
-    for pieces in range(most, 1, -1):
+    for chunks in range(most, 1, -1):
         bounds, left = [0], waves
-        for piece in range(pieces - 1):
-            own = -(-left // (pieces - piece))
+        for chunk in range(chunks - 1):
+            own = -(-left // (chunks - chunk))
             bounds.append(bounds[-1] + own * processors // columns)
             left -= own
         rest = blocks - bounds[-1]
-        if left > 0 and len(set(bounds)) == pieces and 0 < rest <= left * processors // columns:
+        if left > 0 and len(set(bounds)) == chunks and 0 < rest <= left * processors // columns:
             return (*(height * bound for bound in bounds), rows)
     return (0, rows)
 
@@ -237,7 +237,7 @@ class Loan(NamedTuple):
 def loan(p: Problem, member: int) -> Loan:
     """How many rows to give along so that fewer waves of tiles do it all; often none.
 
-    A product in two pieces has two last waves that are not full.
+    A product in two chunks has two last waves that are not full.
     """
     own, theirs = p.rows_of(p.space.me), p.rows_of(member)
     given = _lent(p.rows[p.space.me], p.rows[member], p.n, *_shape(p))

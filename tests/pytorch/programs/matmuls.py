@@ -251,11 +251,11 @@ def pieces() -> None:
     assert matmul_local._lent(8, 8, 19, 5, 4, 8) == 4
     assert matmul_local._lent(4096, 4096, 5504, 132, 128, 256) == 256
     assert matmul_local._lent(4096, 4096, 4096, 132, 128, 256) == 0
-    assert matmul_local._pieces(4096, 4096, 132, 128, 256) == (0, 1024, 2048, 3072, 4096)
-    assert matmul_local._pieces(1024, 8192, 132, 128, 256) == (0, 512, 1024)
-    assert matmul_local._pieces(4096, 4096, 132, 128, 256, most=2) == (0, 2048, 4096)
-    assert matmul_local._pieces(4096, 5120, 132, 128, 256) == (0, 1664, 3328, 4096)  # 2, 2, 1 waves
-    assert matmul_local._pieces(64, 8192, 132, 128, 256) == (0, 64)
+    assert matmul_local._chunks(4096, 4096, 132, 128, 256) == (0, 1024, 2048, 3072, 4096)
+    assert matmul_local._chunks(1024, 8192, 132, 128, 256) == (0, 512, 1024)
+    assert matmul_local._chunks(4096, 4096, 132, 128, 256, most=2) == (0, 2048, 4096)
+    assert matmul_local._chunks(4096, 5120, 132, 128, 256) == (0, 1664, 3328, 4096)  # 2, 2, 1 waves
+    assert matmul_local._chunks(64, 8192, 132, 128, 256) == (0, 64)
     assert matmul_tiles._bounds(100, 101, 16) == (32, [0, 32, 64, 96, 100])
     assert matmul_tiles._bounds(0, 1, 16) == (16, [0])
 
