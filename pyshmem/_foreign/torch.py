@@ -58,6 +58,16 @@ def symmetric_memory() -> Any:
     return _symmetric_memory
 
 
+def signal_pad_size() -> int:
+    """Bytes that torch's symmetric memory has for signals beside each tensor."""
+    return int(symmetric_memory().get_signal_pad_size())
+
+
+def group_of_name(name: str) -> Any:
+    """The process group that torch calls so."""
+    return distributed_c10d._resolve_process_group(distributed_c10d.GroupName(name))
+
+
 def has_backend(name: str) -> bool:
     """Whether torch.distributed knows the backend."""
     return name.upper() in dist.Backend._plugins

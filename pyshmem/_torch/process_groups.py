@@ -168,6 +168,16 @@ class Pool:
             "groups, or give the first one pg_options=pyshmem.interop.torch.Options(staging=...)"
         )
 
+    def take_bytes(self, wanted: int) -> Interval:
+        """The first free interval of so many bytes, of this PE alone. Raises: HeapExhausted."""
+        for begin, end in self.free:
+            if end - begin >= wanted:
+                self._remove((begin, begin + wanted))
+                return begin, begin + wanted
+        raise HeapExhausted(
+            f"no {wanted} bytes in a row are free of the block of {self.nbytes} on the heap"
+        )
+
     def _remove(self, taken: Interval) -> None:
         left: list[Interval] = []
         for begin, end in self.free:

@@ -242,12 +242,27 @@ def test_waits_end_in_time_and_a_barrier_names_who_is_missing(run_pes: Callable)
             lambda: dist.recv(torch.ones(2), 1, group=group),
             lambda: dist.all_reduce(torch.ones(2), group=group, async_op=True).wait(),
         ):
-            with pytest.raises(pyshmem.ShmemTimeout, match="not done after 0.5 s"):
+            with pytest.raises(pyshmem.ShmemTimeout, match="timeout of 0.5 s is over"):
                 call()
     dist.barrier()
     dist.distributed_c10d._abort_process_group(group)
     """
     check_native(run_pes, 3, code)
+
+
+@needs_compiler
+def test_a_program_may_end_while_calls_wait(run_pes: Callable) -> None:
+    """Their threads come back to an interpreter that has ended."""
+    code = """
+    x = torch.ones(4)
+    works = [dist.isend(x, 1), dist.irecv(x, 1)] if me == 0 else [dist.irecv(x, 0), dist.irecv(x, 0)]
+    dist.all_reduce(x.clone(), async_op=True)
+    works[0].wait()
+    print("ok", flush=True)
+    sys.exit(0)
+    """
+    begin = "import sys\n" + BEGIN
+    check(run_pes, 2, code, begin, **NATIVE, PYSHMEM_TIMEOUT="1")
 
 
 @needs_compiler

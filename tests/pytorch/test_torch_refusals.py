@@ -28,7 +28,7 @@ def test_ranks_that_a_group_lacks_are_refused(run_pes: Callable) -> None:
         ):
             with pytest.raises(ValueError, match=rf"rank {rank}, which this group of {n} members"):
                 call()
-    with pytest.raises(TypeError, match="0.5 .float."):
+    with pytest.raises(TypeError, match="0.5"):
         dist.send(x, 0.5)
     if me < 2:
         for call in (

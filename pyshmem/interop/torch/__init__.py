@@ -49,13 +49,15 @@ from . import backend as _backend
 from .backend import ShmemProcessGroup
 from .group import Options
 from .start import init_process_group
+from .symmetric_memory import use_symmetric_memory
 
 _library.refuse_order("process groups and tensors of torch")
 
 __all__ = [
     "Options", "ShmemProcessGroup", "empty", "empty_like", "free", "from_process_group", "full",
     "full_like", "heap_of", "init_process_group", "is_symmetric", "ones", "ones_like", "ptr", "rand",
-    "rand_like", "randn", "randn_like", "register_team", "tensor", "zeros", "zeros_like",
+    "rand_like", "randn", "randn_like", "register_team", "tensor",
+    "use_symmetric_memory", "zeros", "zeros_like",
 ]  # fmt: skip
 
 _backend.register()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Builds ``cpp/backend.cpp`` for the torch that is there, once on a host, and loads it.
+"""Builds files of ``cpp/`` for the torch that is there, once on a host, and loads them.
 
 C++ of torch has another layout in each of its versions, so there is no binary of it in the package. The
-first group of a user compiles it, while the other PEs of the host wait; it is kept beside the kernels.
+first use of a user compiles one, while the other PEs of the host wait; it is kept beside the kernels.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ from typing import Any
 import torch
 
 from ..._core import kept_files
-from ..._core.errors import ShmemError, ShmemTimeout
+from ..._core.errors import ShmemError, ShmemTimeout, UnsupportedError
 from ..._core.library import setting
 from ..._foreign import torch as foreign
 from . import worker_queues
 
 _FOLDER = Path(__file__).with_name("cpp")
-_NAME = "_torch_backend"
+#: Modules by the file that each is made of, and what they are to who waits for the compiler.
+_NAMES = {"backend": "_torch_backend", "symmetric_memory": "_torch_symmetric_memory"}
+_WORDS = {"backend": "process group", "symmetric_memory": "symmetric memory"}
 _SECONDS = 600.0  # for the compiler
 _AT_EXIT = 2.0  # seconds for all lanes; a call that waits for ever does not keep the process
 
@@ -51,7 +53,7 @@ def _module() -> ModuleType | None:
     if setting("TORCH_GROUPS")[0] == "python":
         return None
     try:
-        module = _load(_built())
+        module = _load("backend")
     except (OSError, ImportError, subprocess.SubprocessError) as error:
         why = getattr(error, "stderr", None) or str(error)
         warnings.warn(
@@ -68,6 +70,18 @@ def _module() -> ModuleType | None:
     return module
 
 
+@functools.cache
+def symmetric_memory() -> ModuleType:
+    """The module that gives torch an allocator. Raises: UnsupportedError (it cannot be compiled)."""
+    try:
+        return _load("symmetric_memory")
+    except (OSError, ImportError, subprocess.SubprocessError) as error:
+        why = getattr(error, "stderr", None) or str(error)
+        raise UnsupportedError(
+            f"torch takes memory from C++, which cannot be had: {_first_error(why)}"
+        ) from None
+
+
 def _first_error(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return next((line for line in lines if "error" in line), lines[0] if lines else "")[:300]
@@ -79,7 +93,7 @@ def _future_of(work: Any) -> worker_queues.HostFuture:
     return future
 
 
-def _compiler() -> list[str]:
+def _compiler(source: str) -> list[str]:
     """The command, without files. Raises: FileNotFoundError."""
     name = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), "")
     if not name:
@@ -93,26 +107,27 @@ def _compiler() -> list[str]:
     libraries = "c10", "torch_cpu", "torch_python"
     return [
         *name.split(), "-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-w",
-        f"-DTORCH_EXTENSION_NAME={_NAME}",
+        f"-DTORCH_EXTENSION_NAME={_NAMES[source]}",
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
         *(f"-I{folder}" for folder in folders), f"-L{root / 'lib'}",
         *(f"-l{library}" for library in libraries),
     ]  # fmt: skip
 
 
-def _built() -> Path:
-    """The file, which is compiled if nobody has.
+def _built(source: str = "backend") -> Path:
+    """The module made of ``source``, which is compiled if nobody has.
 
     Raises: OSError, subprocess.SubprocessError (no compiler, or it fails).
     """
     version = f"{torch.__version__} {torch.version.git_version} {torch.__file__} {sys.version}"
-    sources = b"".join(path.read_bytes() for path in sorted(_FOLDER.glob("*.[ch]pp")))
-    digest = hashlib.sha256(version.encode() + sources).hexdigest()[:16]
-    path = kept_files.folder() / "torch" / f"{_NAME}-{digest}.so"
+    files = [_FOLDER / f"{source}.cpp", *sorted(_FOLDER.glob("*.hpp"))]
+    text = b"".join(path.read_bytes() for path in files)
+    digest = hashlib.sha256(version.encode() + text).hexdigest()[:16]
+    path = kept_files.folder() / "torch" / f"{_NAMES[source]}-{digest}.so"
     if not _is_ours(path):
         with kept_files.one_at_a_time(path):
             if not _is_ours(path):
-                _compile(path)
+                _compile(source, path)
     return path
 
 
@@ -124,9 +139,9 @@ def _is_ours(path: Path) -> bool:
         return False
 
 
-def _compile(path: Path) -> None:
+def _compile(source: str, path: Path) -> None:
     """Under another name, and renamed: a reader sees all of it or nothing."""
-    command, begin = _compiler(), time.monotonic()
+    command, begin = _compiler(source), time.monotonic()
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         made = Path(folder, path.name)
@@ -134,22 +149,24 @@ def _compile(path: Path) -> None:
         link = [part for part in command if part.startswith("-l")]
         rest = [part for part in command if not part.startswith("-l")]
         subprocess.run(
-            [*rest, str(_FOLDER / "backend.cpp"), "-o", str(made), *link],
+            [*rest, str(_FOLDER / f"{source}.cpp"), "-o", str(made), *link],
             check=True, capture_output=True, text=True, timeout=_SECONDS,
         )  # fmt: skip
         os.replace(made, path)
     seconds = time.monotonic() - begin
     print(
-        f"pyshmem: compiled its process group for torch {torch.__version__} in {seconds:.0f} s, once: "
-        f"{path}",
+        f"pyshmem: compiled its {_WORDS[source]} for torch {torch.__version__} in {seconds:.0f} s, "
+        f"once: {path}",
         file=sys.stderr,
         flush=True,
     )
 
 
-def _load(path: Path) -> ModuleType:
-    loader = importlib.machinery.ExtensionFileLoader(_NAME, str(path))
-    spec = importlib.util.spec_from_file_location(_NAME, path, loader=loader)
+def _load(source: str) -> ModuleType:
+    """Raises: OSError, ImportError, subprocess.SubprocessError."""
+    path, name = _built(source), _NAMES[source]
+    loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)

@@ -74,7 +74,7 @@ class Mailbox:
     def _send_piece(self, to: int, piece: torch.Tensor, stream: Any) -> None:
         self._sent[to] = number = self._sent[to] + 1
         if number > 2:
-            found = _wait(self._taken(to), number - 2, stream)
+            found = wait_for_word(self._taken(to), number - 2, stream)
             _refuse_left(found, LEFT, f"send to rank {to}", to)
         dest, word = self._box(self._me, number).data_ptr(), self._arrived(self._me)
         where = dest, piece.data_ptr(), piece.numel(), word, number, SignalOp.SET, self._pes[to]
@@ -86,7 +86,7 @@ class Mailbox:
 
     def _await_piece(self, sender: int, stream: Any) -> torch.Tensor:
         self._received[sender] = number = self._received[sender] + 1
-        found = _wait(self._arrived(sender), number, stream)
+        found = wait_for_word(self._arrived(sender), number, stream)
         _refuse_left(found, number, f"recv from rank {sender}", sender)
         return self._box(sender, number)
 
@@ -189,7 +189,7 @@ class Mailbox:
         target.done()
 
 
-def _wait(address: int, value: int, stream: Any) -> int:
+def wait_for_word(address: int, value: int, stream: Any) -> int:
     """Until the word is as large; what it is then, 0 on a stream."""
     if stream is not None:
         wait_on_stream("uint64", address, Cmp.GE, value, stream, driver=True)

@@ -37,8 +37,8 @@ def init_process_group(backend: str = NAME, *, options: Options | None = None, *
     Args:
         backend: of torch.distributed.
         options: of the backend ``"pyshmem"``.
-        rest: further arguments of torch's function; ``timeout`` is that of its store, while calls of
-            this backend end by ``PYSHMEM_TIMEOUT``.
+        rest: further arguments of torch's function; ``timeout`` is that of its store and of waits for
+            CPU tensors. Other waits end by ``PYSHMEM_TIMEOUT``, as all do of groups in Python.
 
     Raises: what ``pyshmem.init`` and torch's function raise.
     Extension.

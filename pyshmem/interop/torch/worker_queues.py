@@ -126,7 +126,7 @@ class HostWork(dist.Work):
         Raises: ShmemTimeout, and what the call raised.
         """
         if not self._over.wait(timeout.total_seconds() or None):
-            raise ShmemTimeout(f"not done after {timeout.total_seconds():g} s")
+            raise ShmemTimeout(f"not done: its timeout of {timeout.total_seconds():g} s is over")
         if self._error is not None:
             raise self._error
         return True

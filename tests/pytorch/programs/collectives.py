@@ -183,7 +183,6 @@ def refusals(me: int, n: int) -> None:
         (lambda: dist.all_reduce(torch.ones(2, dtype=torch.float8_e5m2)), "float8_e5m2"),
         (lambda: dist.all_reduce(torch.ones(2), op=dist.ReduceOp.BAND), "float32"),
         (lambda: dist.all_reduce(torch.ones(2).int(), op=dist.ReduceOp.AVG), "floating"),
-        (lambda: dist.all_reduce(torch.ones(2, device="meta")), "meta"),
         (lambda: dist.all_gather([torch.empty(2)] * n, torch.ones(3)), "bytes"),
         (lambda: dist.all_gather_into_tensor(whole, torch.ones(3).int()), "int32"),
         (lambda: dist.reduce_scatter_tensor(torch.ones(3).int(), whole), "int32"),

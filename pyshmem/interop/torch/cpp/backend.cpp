@@ -151,7 +151,8 @@ class Backend final : public c10d::Backend {
 
     void monitoredBarrier(const c10d::BarrierOptions &opts, bool all_ranks) override {
         Untraced untraced;
-        group_.get().attr("monitored_barrier")(limit_of(opts.timeout).count() / 1e3, all_ranks);
+        auto limit = opts.timeout == c10d::kUnsetTimeout ? limit_ : opts.timeout; // 0: who is not here yet?
+        group_.get().attr("monitored_barrier")(limit.count() / 1e3, all_ranks);
     }
 
     void startCoalescing() override {

@@ -157,12 +157,13 @@ class Quick : public std::enable_shared_from_this<Quick> {
     void check(int status) {
         if (!status)
             return;
-        py::gil_scoped_acquire gil;
-        try {
-            check_.get()(status);
-        } catch (py::error_already_set &error) {
-            throw Failure(error);
-        }
+        with_python([this, status] {
+            try {
+                check_.get()(status);
+            } catch (py::error_already_set &error) {
+                throw Failure(error);
+            }
+        });
     }
 
     // The library's numbers of the reduction and the element; none: Python does it, or refuses it.

@@ -5,13 +5,14 @@
 // holding one of them.
 #pragma once
 
+#include "python.hpp"
+
 #include <ATen/record_function.h>
 #include <c10/core/Event.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
-#include <torch/csrc/utils/pybind.h>
 
 #include <pthread.h>
 #include <unistd.h>
@@ -20,8 +21,6 @@
 #include <condition_variable>
 #include <deque>
 #include <thread>
-
-namespace py = pybind11;
 
 namespace {
 
@@ -39,26 +38,6 @@ struct Hooks {
     py::object make_future, take, timeout, closed, set_eval_frame;
 };
 Hooks *hooks;
-
-// A Python object that a thread without the interpreter's lock may drop.
-class Held {
-  public:
-    explicit Held(py::object object) : object_(object.release().ptr()) {}
-    Held(const Held &) = delete;
-    Held &operator=(const Held &) = delete;
-    ~Held() {
-        if (!Py_IsInitialized())
-            return; // the interpreter has gone, and the object with it
-        py::gil_scoped_acquire gil;
-        Py_DECREF(object_);
-    }
-    py::handle get() const {
-        return object_;
-    }
-
-  private:
-    PyObject *object_;
-};
 
 // The interpreter's lock, for methods of Python that a call in a compiled program comes by: torch.compile would trace
 // them too, as it does each function of Python that runs in this thread meanwhile.
@@ -176,8 +155,8 @@ class HostWork final : public c10d::Work {
         }
         if (!asked)
             return;
-        py::gil_scoped_acquire gil;
-        hooks->take(py::cast(c10::intrusive_ptr<HostWork>::unsafe_reclaim_from_nonowning(this)));
+        with_python(
+            [this] { hooks->take(py::cast(c10::intrusive_ptr<HostWork>::unsafe_reclaim_from_nonowning(this))); });
     }
 
     bool wait(Millis timeout) override {
@@ -190,7 +169,8 @@ class HostWork final : public c10d::Work {
         while (!cv_.wait_for(lock, limit.count() ? std::min(limit, POLL) : POLL, [this] { return completed_; })) {
             lock.unlock();
             if (limit.count() && Clock::now() - begin >= limit)
-                fail(hooks->timeout, c10::str("not done after ", std::chrono::duration<double>(limit).count(), " s"));
+                fail(hooks->timeout,
+                     c10::str("not done: its timeout of ", std::chrono::duration<double>(limit).count(), " s is over"));
             look_for_signals();
             lock.lock();
         }
@@ -304,12 +284,12 @@ class HostWork final : public c10d::Work {
 // A call of Python's as one of C++, in a thread without the interpreter's lock.
 HostWork::Call call_of(py::object function) {
     return [held = std::make_shared<Held>(std::move(function))] {
-        py::gil_scoped_acquire gil;
-        try {
-            held->get()();
-        } catch (py::error_already_set &error) {
-            throw Failure(error);
-        }
+        with_python([&held] {
+            PyObject *result = PyObject_CallNoArgs(held->get().ptr());
+            if (!result)
+                throw Failure(py::error_already_set());
+            Py_DECREF(result);
+        });
     };
 }
 
