@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torch.distributed._symmetric_memory over a heap."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip("torch", reason="make test-torch installs it")
+
+from torch_cases import BEGIN, check
+
+needs_compiler = pytest.mark.skipif(
+    not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="there is no C++ compiler"
+)
+#: Rank 0 has a tensor more, so that parts do not lie at the same place.
+OFFERED = (
+    BEGIN
+    + """
+import torch.distributed._symmetric_memory as symm_mem
+symmetric.use_symmetric_memory("1M")
+group, to, before = dist.group.WORLD, (me + 1) % n, (me - 1) % n
+kept = symm_mem.empty(100, device="cpu") if me == 0 else None
+"""
+)
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", ["none", "sim"])
+def test_members_load_store_and_signal(run_pes: Callable, device: str) -> None:
+    code = """
+    box = symm_mem.empty(4, 8, dtype=torch.int32, device="cpu").fill_(-1)
+    peers = symm_mem.rendezvous(box, group)
+    assert (peers.rank, peers.world_size, peers.buffer_size) == (me, n, 128)
+    theirs = peers.get_buffer(to, box.shape, box.dtype)
+    theirs.copy_(torch.arange(32).view(4, 8) + me)
+    peers.barrier()
+    wanted = torch.arange(32, dtype=torch.int32).view(4, 8) + before
+    assert box.equal(wanted), (box, wanted)
+    peers.barrier()  # before it is written again
+    for turn in range(3):
+        for channel in (0, 3):
+            peers.get_buffer(to, (1,), box.dtype, channel).fill_(100 * turn + channel)
+            peers.put_signal(to, channel)
+            peers.wait_signal(before, channel)
+            assert box.view(-1)[channel] == 100 * turn + channel
+            peers.barrier(channel=channel)
+    peers.get_signal_pad(to, (2,), torch.int32).fill_(7 + me)
+    peers.barrier()
+    assert peers.get_signal_pad(me).view(torch.int32)[:3].tolist() == [7 + before, 7 + before, 0]
+    """
+    check(run_pes, 3, code, OFFERED, device)
+
+
+@needs_compiler
+def test_memory_is_given_back_and_groups_of_some_meet(run_pes: Callable) -> None:
+    code = """
+    for _ in range(100):
+        symm_mem.empty(1 << 17, device="cpu")
+    some = dist.new_group([0, n - 1])
+    if me in (0, n - 1):
+        box = symm_mem.empty(2, device="cpu")
+        peers = symm_mem.rendezvous(box, some)
+        peers.get_buffer(1 - peers.rank, (2,), torch.float32).fill_(peers.rank + 1.0)
+        peers.barrier()
+        assert box.tolist() == [2.0 - peers.rank] * 2
+    """
+    check(run_pes, 3, code, OFFERED)
+
+
+@needs_compiler
+def test_what_cannot_be_is_told(run_pes: Callable) -> None:
+    code = """
+    with pytest.raises(pyshmem.HeapExhausted, match="in a row are free"):
+        symm_mem.empty(1 << 20, device="cpu")
+    with pytest.raises(ValueError, match="already"):
+        symmetric.use_symmetric_memory("1M")
+    with pytest.raises(ValueError, match="'host' or 'device'"):
+        symmetric.use_symmetric_memory("1M", heap="both")
+    box = symm_mem.empty(1 + me, device="cpu")
+    with pytest.raises(ValueError, match="bytes"):
+        symm_mem.rendezvous(box, group)
+    box = symm_mem.empty(1, device="cpu")
+    peers = symm_mem.rendezvous(box, group)
+    with pytest.raises(pyshmem.ShmemTimeout, match=" timeout of 0.1 s is over"):
+        peers.wait_signal(to, 1, timeout_ms=100)
+    for call in (lambda: peers.put_signal(n, 0), lambda: peers.wait_signal(to, 1 << 20)):
+        with pytest.raises(ValueError, match=f"rank {n} of a group|channel 1048576"):
+            call()
+    peers.barrier()
+    """
+    check(run_pes, 2, code, OFFERED)
