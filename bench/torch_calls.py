@@ -2,6 +2,7 @@
 """Collectives of torch.distributed by this library's backend and by NCCL; a JSON line each.
 
     python -m pyshmem run -n 2 --device cuda bench/torch_calls.py [--only all_reduce,broadcast]
+    python -m pyshmem run -n 2 --device none bench/torch_calls.py --bytes 4096 --bytes 16777216
 
 "us_host" is what the host needs to start a call, "us_eager" and "us_graph" what a call takes, eager and
 in a CUDA graph: medians, the slowest PE's, in microseconds. "bytes" are those of a PE's own tensor. NCCL
@@ -77,7 +78,8 @@ def measure(clock: TorchClock, backend: str, op: str, nbytes: int, call: Callabl
 @click.command()
 @some_of("--only", OPERATIONS, "Operations")
 @some_of("--backends", BACKENDS, "Backends")
-def main(only: tuple[str, ...], backends: tuple[str, ...]) -> None:
+@click.option("--bytes", "sizes", type=int, multiple=True, help="Of a PE's tensor; many on GPUs.")
+def main(only: tuple[str, ...], backends: tuple[str, ...], sizes: tuple[int, ...]) -> None:
     """Run on all PEs."""
     with pyshmem.init(device_heap_size="2G" if gpu_count() else "64M") as job:
         clock = TorchClock(job)
@@ -87,7 +89,7 @@ def main(only: tuple[str, ...], backends: tuple[str, ...]) -> None:
             if backend == "nccl" and torch.cuda.device_count() < job.n_pes:
                 continue
             symmetric.init_process_group(backend)
-            for nbytes in SIZES if clock.on_gpu else SIZES[:1]:
+            for nbytes in sizes or (SIZES if clock.on_gpu else SIZES[:1]):
                 found = calls(clock, nbytes)
                 for op in only:
                     measure(clock, backend, op, nbytes, found[op])

@@ -184,6 +184,75 @@ def test_functional_collectives_and_ddp_are_compiled(run_pes: Callable) -> None:
 
 
 @needs_compiler
+def test_fsdp_has_the_numbers_and_the_graph_breaks_of_gloo(run_pes: Callable) -> None:
+    code = """
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.fsdp import fully_shard
+    gloo = dist.new_group(backend="gloo")
+
+    def trained(group, compiled):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
+        for part in (model[0], model):
+            fully_shard(part, mesh=DeviceMesh.from_group(group, "cpu"))
+        optimiser, x = torch.optim.SGD(model.parameters(), 0.1), torch.full((2, 8), me + 1.0)
+        ran = torch.compile(model, backend="aot_eager") if compiled else model
+        for _ in range(2):
+            optimiser.zero_grad()
+            ran(x).sum().backward()
+            optimiser.step()
+        found = torch.cat([one.full_tensor().flatten() for one in model.parameters()]).detach()
+        torch._dynamo.reset()
+        return found, torch._dynamo.explain(model)(x).graph_break_count
+
+    wanted, breaks = trained(gloo, True)
+    for compiled in (False, True):
+        found, ours = trained(dist.group.WORLD, compiled)
+        torch.testing.assert_close(found, wanted)
+        assert ours <= breaks, (ours, breaks)
+    """
+    check_native(run_pes, 2, code)
+
+
+@needs_compiler
+def test_groups_come_and_go_and_processes_fork(run_pes: Callable) -> None:
+    """As under an elastic agent, which begins again in the same processes; DataLoader forks."""
+    code = """
+    import os
+    from torch.utils.data import DataLoader, TensorDataset
+    for first in ("of all", "of two", "none"):
+        some, every = dist.new_group([0, 1]), dist.new_group()
+        x = torch.ones(3)
+        dist.all_reduce(x, group=every)
+        assert (x == n).all()
+        for group, name in ((every, "of all"), (some, "of two")):
+            if name == first and dist.get_rank(group) >= 0:
+                dist.destroy_process_group(group)
+        dist.destroy_process_group()
+        assert not pyshmem.initialized()
+        dist.init_process_group("pyshmem")
+
+    dist.all_reduce(torch.ones(2), async_op=True).wait()
+    seen = 0.0
+    for (batch,) in DataLoader(TensorDataset(torch.arange(16.0)), batch_size=4, num_workers=2):
+        total = batch.sum()
+        dist.all_reduce(total)
+        seen += total.item()
+    assert seen == n * sum(range(16))
+    child = os.fork()
+    if not child:
+        try:
+            dist.all_reduce(torch.ones(2))
+        except pyshmem.ShmemError:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    """
+    check_native(run_pes, 3, code)
+
+
+@needs_compiler
 def test_calls_of_the_group_itself_take_the_forms_of_torchs(run_pes: Callable) -> None:
     code = """
     from datetime import timedelta

@@ -28,8 +28,7 @@ kept = symm_mem.empty(100, device="cpu") if me == 0 else None
 
 
 @needs_compiler
-@pytest.mark.parametrize("device", ["none", "sim"])
-def test_members_load_store_and_signal(run_pes: Callable, device: str) -> None:
+def test_members_load_store_and_signal(run_pes: Callable) -> None:
     code = """
     box = symm_mem.empty(4, 8, dtype=torch.int32, device="cpu").fill_(-1)
     peers = symm_mem.rendezvous(box, group)
@@ -51,7 +50,7 @@ def test_members_load_store_and_signal(run_pes: Callable, device: str) -> None:
     peers.barrier()
     assert peers.get_signal_pad(me).view(torch.int32)[:3].tolist() == [7 + before, 7 + before, 0]
     """
-    check(run_pes, 3, code, OFFERED, device)
+    check(run_pes, 3, code, OFFERED)
 
 
 @needs_compiler
