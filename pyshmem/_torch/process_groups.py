@@ -138,7 +138,8 @@ class Pool:
     """Memory of one heap, the same bytes on all PEs, of which groups take parts."""
 
     def __init__(self, nbytes: int, heap: str) -> None:
-        self.block = tensors.over(creation.zeros(nbytes, np.uint8, heap=heap))
+        self.array = creation.zeros(nbytes, np.uint8, heap=heap)
+        self.block = tensors.over(self.array)
         self.nbytes = nbytes
         self.free: list[Interval] = [(0, nbytes)]
 

@@ -22,10 +22,11 @@ import torch.distributed as dist
 
 from ..._core.arrays.checks import stream_handle
 from ..._core.errors import ShmemError, ShmemTimeout, UnsupportedError
-from ..._core.library import SignalOp, check, ffi, lib, parse_size
+from ..._core.library import SignalOp, check, lib, parse_size
 from ..._foreign import torch as foreign
+from ..._torch import tensors
 from ..._torch.process_groups import GroupExchange, Interval, Pool, from_process_group
-from ...host import ordering
+from ...host import ordering, query
 from ...host.job import runtime
 from ...host.kernels.stream_kernels import run
 from ...host.teams.contexts import CTX_DEFAULT
@@ -42,7 +43,8 @@ class Block:
 
     def __init__(self, nbytes: int, heap: str) -> None:
         self._pool = Pool(nbytes, heap)
-        self.begin = int(self._pool.block.data_ptr())
+        self.bytes = self._pool.block
+        self.begin = int(self.bytes.data_ptr())
         self.given: dict[int, tuple[Interval, int]] = {}
         self.pad = foreign.signal_pad_size()
 
@@ -51,9 +53,9 @@ class Block:
         pad = -(-nbytes // _LINE) * _LINE
         # A channel has an element of four bytes in the pad for each member.
         part = self._pool.take_bytes(-(-(pad + self.pad + self.pad // 4 * _WORD) // _LINE) * _LINE)
-        self._pool.block[part[0] + pad : part[1]].zero_()
-        if self._pool.block.is_cuda:
-            torch.cuda.synchronize(self._pool.block.device)  # before another PE's signal
+        self.bytes[part[0] + pad : part[1]].zero_()
+        if self.bytes.is_cuda:
+            torch.cuda.synchronize(self.bytes.device)  # before another PE's signal
         self.given[self.begin + part[0]] = part, nbytes
         return self.begin + part[0]
 
@@ -61,6 +63,15 @@ class Block:
         """Take a part back."""
         part, _ = self.given.pop(address)
         self._pool.give_back(part)
+
+    def at_peer(self, begin: int, pe: int) -> int:
+        """Where another PE's copy of the block's byte ``begin`` is here. Raises: UnsupportedError."""
+        found = query.ptr(self._pool.array[begin : begin + 1], pe)
+        if found is None:
+            raise UnsupportedError(
+                f"torch's symmetric memory is loaded and stored directly, and PE {pe} is out of reach"
+            )
+        return int(tensors.over(found).data_ptr())
 
 
 class Rendezvous:
@@ -84,10 +95,10 @@ class Rendezvous:
         if len({nbytes for _, nbytes in told}) > 1:
             raise ValueError(f"rendezvous of tensors of {[nbytes for _, nbytes in told]} bytes")
         self.rank, self.ranks = exchange.Get_rank(), dist.get_process_group_ranks(group)
-        self.device = block._pool.block.device
+        self.device = block.bytes.device
         self._places = [block.begin + begin for begin, _ in told]  # here, of the members' parts
         self.buffers = [
-            self._peer(place, pe) for place, pe in zip(self._places, self.pes, strict=True)
+            block.at_peer(begin, pe) for (begin, _), pe in zip(told, self.pes, strict=True)
         ]
         self._pad, n = -(-self.nbytes // _LINE) * _LINE, len(self.pes)
         self.pads = [place + self._pad for place in self.buffers]
@@ -101,16 +112,6 @@ class Rendezvous:
             )
         ]  # fmt: skip
         self.buffers_dev, self.pads_dev, self.ranks_dev = (t.data_ptr() for t in self._on_device)
-
-    @staticmethod
-    def _peer(address: int, pe: int) -> int:
-        found = ffi.new("uintptr_t *")
-        check(lib.ishmemx_ptr(address, pe, found))
-        if not found[0]:
-            raise UnsupportedError(
-                f"torch's symmetric memory is loaded and stored directly, and PE {pe} is out of reach"
-            )
-        return int(found[0])
 
     def _word(self, member: int, channel: int, of: int) -> int:
         """Where the signals of ``of`` to ``member`` are counted."""
@@ -240,5 +241,5 @@ def use_symmetric_memory(nbytes: int | str, heap: str | None = None) -> None:
     _blocks[heap] = block
     if heap not in _offered:
         name = "pyshmem" if heap == "device" else "pyshmem_host"
-        native.symmetric_memory().offer(_Offer(heap), name, block._pool.block.device)
+        native.symmetric_memory().offer(_Offer(heap), name, block.bytes.device)
         _offered.add(heap)
