@@ -22,6 +22,11 @@ _Maker = Callable[[np.dtype[Any], Any, str], "np.ndarray[Any, Any]"]
 _TEXTS = (str, bytes, bytearray, memoryview)
 
 
+def is_integer(value: Any) -> bool:
+    """Whether it is an int or an integer of NumPy; not a span of time, which NumPy counts among them."""
+    return isinstance(value, int | np.integer) and not isinstance(value, np.timedelta64)
+
+
 def element_of(dtype: np.dtype[Any], value: Any, name: str = "value") -> np.ndarray[Any, Any]:
     """An array of no dimension with ``value``, which the caller calls ``name``, as a ``dtype``.
 
@@ -286,7 +291,7 @@ def _time(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
             given = np.array(value)
         elif isinstance(value, others):
             given = np.array(own(value))
-        elif isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64):
+        elif is_integer(value):
             return np.array(operator.index(value), dtype)
         else:
             raise unfit(dtype, value, name)

@@ -16,6 +16,7 @@ import numpy as np
 
 from .._core.arrays.checks import SymmetricArray
 from .._core.library import lib
+from .._core.values import is_integer
 from . import memory
 from .log import Log, now
 
@@ -142,7 +143,7 @@ def _index(recorder: _Recorder) -> None:
         found = np.ndarray.item(self, *args)
         if not recorder.off():
             where: Any = args[0] if len(args) == 1 else args
-            flat = isinstance(where, int | np.integer)
+            flat = is_integer(where)
             index = np.unravel_index(where, self.shape) if flat else where
             recorder.reads(_part(self, index), name="read")
         return found

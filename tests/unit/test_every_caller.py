@@ -9,9 +9,11 @@ import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import callers
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -44,7 +46,15 @@ class Intish:
 NO_INTEGERS = (
     0.9, np.float32(0.9), np.float64(1.0), np.longdouble(0.9), Fraction(9, 10), Decimal("0.9"),
     np.array(0.9), Intish(), "1", 1j, np.ma.masked,
+    np.array([0.0]), np.datetime64(0, "s"), np.timedelta64(0, "s"), ml_dtypes.bfloat16(0),
 )  # fmt: skip
+
+
+class Failing:
+    """An integer that cannot say which."""
+
+    def __index__(self) -> int:
+        raise KeyError("its own error")
 
 
 def test_every_parameter_is_known_to_these_tests() -> None:
@@ -60,6 +70,12 @@ def test_a_number_that_is_no_integer_is_refused(name: str, parameter: str, on_st
         for number in NO_INTEGERS:
             with pytest.raises(TypeError, match=callers.NUMBERS[parameter]):
                 callers.call(name, on_stream, **{parameter: number})
+
+
+@pytest.mark.parametrize(("name", "parameter", "on_stream"), callers.cases(callers.NUMBERS))
+def test_an_error_of_index_itself_is_told(name: str, parameter: str, on_stream: bool) -> None:
+    with pytest.raises(KeyError, match="its own error"):
+        callers.call(name, on_stream, **{parameter: Failing()})
 
 
 @pytest.mark.parametrize(("name", "parameter", "on_stream"), callers.cases(callers.NUMBERS))
@@ -132,6 +148,18 @@ def test_an_array_that_may_be_written_again_is_written() -> None:
     dest.flags.writeable = True
     pyshmem.p(dest, 1, 0)
     assert dest[0] == 1
+
+
+def test_one_function_says_what_an_integer_is() -> None:
+    """``np.integer`` has spans of time among its classes, so nobody else asks for it."""
+    home = Path(pyshmem.__file__).parent
+    asks = {
+        str(path.relative_to(home))
+        for path in home.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if "isinstance" in line and "np.integer" in line
+    }
+    assert asks == {"_core/values.py"}
 
 
 def test_what_ptr_returns_is_read_only_with_its_array() -> None:

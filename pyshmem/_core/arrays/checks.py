@@ -17,6 +17,7 @@ import numpy as np
 from .. import errors
 from ..dtypes import Kind, as_dtype, integer_of, kind_of, nelems_of
 from ..library import HEAPS, ffi, lib, not_initialized
+from ..values import is_integer
 from . import cupy_arrays, dlpack
 
 _HEAP_NAMES = {number: name for name, number in HEAPS.items()}
@@ -457,7 +458,7 @@ StreamLike = Any
 
 def stream_handle(stream: StreamLike) -> int:
     """The ``cudaStream_t`` of a stream object, as an int."""
-    if isinstance(stream, (int, np.integer)):
+    if is_integer(stream):
         if not 0 <= stream < 1 << 64:
             raise ValueError(f"stream is {stream}, which is no handle of a stream")
         return int(stream)

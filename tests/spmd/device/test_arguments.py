@@ -186,7 +186,7 @@ def whole_of(routine):
     return [n for n in inspect.signature(ROUTINES[routine]).parameters if n in WHOLE_NUMBERS]
 
 
-FRACTIONS = [1.5, np.float32(1), "1", 1j]
+FRACTIONS = [1.5, np.float32(1), "1", 1j, np.timedelta64(1, "ns")]
 WHOLE = [np.int16(1), np.uint64(1), True, np.bool_(True)]
 
 

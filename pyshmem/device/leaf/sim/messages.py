@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._core.values import is_integer
 from ...families import PRINT_FLOAT, PRINT_INT, PRINT_TEXT, label_words
 
 
@@ -22,7 +23,7 @@ def label_word(label: Any, index: int) -> int:
 def print_kind(value: Any) -> int:
     if value is None:
         return PRINT_TEXT
-    if isinstance(value, (int, np.integer, np.bool_)):
+    if is_integer(value) or isinstance(value, np.bool_):
         return PRINT_INT
     if isinstance(value, (float, np.floating)):
         return PRINT_FLOAT

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...._core.library import checks_order, lib, not_initialized
 from ...._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
+from ...._core.values import is_integer
 from ...families import BY_NUMBER, WHOLE_NUMBERS, not_whole
 from ...state import MODULE
 from . import scheduler
@@ -234,7 +235,7 @@ def _whole(function: Any) -> list[tuple[int, str]]:
 
 def _is_whole(given: Any) -> bool:
     """Of an argument, which may be None where one is left out."""
-    return given is None or isinstance(given, int | np.integer | np.bool_)
+    return given is None or is_integer(given) or isinstance(given, np.bool_)
 
 
 def _plain(value: Any) -> Any:
