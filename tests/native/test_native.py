@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import hmac
 import platform
 import random
 import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -108,6 +111,38 @@ def test_a_process_is_known_by_its_number_and_its_start(
     sources = [HERE / "processes.c", SOURCES / "base" / "process.c"]
     program = build(["-std=gnu11", "-O2", f"-I{SOURCES}", *sources], "processes")
     assert run_command([program], 60, check=True).stdout == "ok\n"
+
+
+#: What the meeting over TCP takes of the library.
+MEETING = ("sha256", "clock", "interrupt", "status", "state")
+
+
+@pytest.mark.parametrize("options", [[], ["-fsanitize=address,undefined"]], ids=["", "sanitized"])
+@pytest.mark.parametrize("n_broken", [2000, pytest.param(100_000, marks=pytest.mark.long)])
+def test_pes_meet_among_strangers(
+    n_broken: int, options: list[str], build: Compile, flags: list[str], run_command: Callable
+) -> None:
+    sources = [HERE / "meetings.c", *(SOURCES / "base" / f"{name}.c" for name in MEETING)]
+    program = build(
+        ["-std=gnu11", "-O1", "-g", *options, f"-I{SOURCES}", *sources, *flags, "-lpthread"],
+        "meetings",
+    )
+    seed = time.time_ns() % 1_000_000
+    done = run_command([program, str(n_broken), str(seed)], 120)
+    assert done.stdout == "ok\n", f"seed {seed}: {done.stderr}"
+
+
+def test_digests_are_those_of_others(
+    build: Compile, flags: list[str], run_command: Callable
+) -> None:
+    sources = [HERE / "digests.c", SOURCES / "base" / "sha256.c"]
+    program = build(["-std=gnu11", "-O2", f"-I{SOURCES}", *sources, *flags], "digests")
+    lines = run_command([program], 60, check=True).stdout.splitlines()
+    assert len(lines) == 200
+    for n, line in enumerate(lines):
+        message = bytes((i * 7 + n) % 256 for i in range(n))
+        keyed = hmac.new(message[:64], message, "sha256").hexdigest()
+        assert line == f"{hashlib.sha256(message).hexdigest()} {keyed}"
 
 
 def test_nobody_else_asks_for_a_process_by_its_number() -> None:
