@@ -24,10 +24,14 @@ class Setting(NamedTuple):
 
 
 SETTINGS = (
-    Setting("CONDUIT", "choice:auto|shm|openshmem", "auto",
-            "how PEs reach each other; auto takes openshmem under oshrun and past one host, else shm"),
+    Setting("CONDUIT", "choice:auto|shm|openshmem|ucx", "auto",
+            "how PEs reach each other; auto takes ucx with a RENDEZVOUS, openshmem under oshrun and past one host, else shm"),
     Setting("OPENSHMEM_LIBRARY", "string", "",
             "OpenSHMEM library of conduit openshmem, a name or a path; default: liboshmem.so, then libsma.so"),
+    Setting("UCX_LIBRARY", "string", "",
+            "UCX of conduit ucx, a name or a path; default: what is loaded, libucp.so.0 of the system, the package libucx"),
+    Setting("INTERFACE", "string", "",
+            "network devices that conduit ucx uses, as UCX names them: eth0, or mlx5_0:1,mlx5_1:1; default: all"),
     Setting("DEVICE", "choice:auto|cuda|sim|cpu|none", "auto",
             "accelerator of the device heap; auto takes cuda where there is a GPU, else sim where numba is installed"),
     Setting("CPU_THREADS", "integer:0:256", "0",
@@ -105,6 +109,11 @@ SETTINGS = (
     Setting("LOCAL_PE", "integer", "-1", "number of this PE on its host (set by the launcher)"),
     Setting("CORES", "integer:0:", "0", "CPUs of this host's PEs together (set by the launcher that binds them)"),
     Setting("JOB", "string", "", "name of the job, the same on every PE (set by the launcher)"),
+    Setting("RENDEZVOUS", "string", "",
+            "where PEs of several hosts meet PE 0, host:port or [address]:port (set by the launcher)"),
+    Setting("RENDEZVOUS_FD", "integer", "-1", "descriptor of a socket that listens there, for PE 0 (set by the launcher)"),
+    Setting("SECRET", "string", "",
+            "what proves at the rendezvous who belongs to the job, 32 hexadecimal digits (set by the launcher)"),
     Setting("CONTROL_FD", "integer", "-1", "descriptor of the job's control segment (set by the launcher)"),
     Setting("CHECK_FD", "integer", "-1", "descriptor of what the PE records for PYSHMEM_CHECK=order (set by the launcher)"),
 )  # fmt: skip

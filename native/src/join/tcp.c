@@ -4,6 +4,7 @@
 #include "join/tcp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -130,9 +131,14 @@ static int move_all(int socket, void *data, size_t nbytes, bool out, int64_t dea
 
 static int listen_there(const pysh_tcp_meeting_t *meeting, int *listener_p) {
     struct addrinfo *found;
-    int status = find_address(meeting, AI_PASSIVE, &found), made, one = 1;
+    int status, made, one = 1;
 
-    if (status)
+    if (meeting->listener) {
+        fcntl(meeting->listener, F_SETFL, O_NONBLOCK);
+        *listener_p = meeting->listener;
+        return ISHMEMX_OK;
+    }
+    if ((status = find_address(meeting, AI_PASSIVE, &found)))
         return status;
     made = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made < 0 || setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||

@@ -20,6 +20,7 @@ typedef struct pysh_tcp_meeting {
     int pe, n_pes;
     size_t nbytes;      /* of a card, the same on all */
     int64_t timeout_ns; /* of all of it; 0: none */
+    int listener;       /* PE 0: a socket that listens there already, closed behind the last PE; 0: none does */
 } pysh_tcp_meeting_t;
 
 /* `all` has room for the cards of all PEs. Fails with TIMEOUT (who is missing), PEER (refused, or what listens there
