@@ -115,6 +115,10 @@ ISHMEMX_API int ishmemx_several_hosts(void);
 ISHMEMX_API int ishmemx_node(int pe);
 /* Opens the OpenSHMEM library of the openshmem conduit and names it; UNSUPPORTED tells what was tried. */
 ISHMEMX_API int ishmemx_openshmem_describe(char *text, size_t capacity);
+/* The same of UCX, for conduit ucx. */
+ISHMEMX_API int ishmemx_ucx_describe(char *text, size_t capacity);
+/* Where UCX is in a Python package: taken when there is none else. Before init. */
+ISHMEMX_API void ishmemx_ucx_package(const char *path);
 /* For who runs before MPI is finalized in a process that uses it too: the library, if it was started and no job
  * runs, is left now and not at exit, when MPI has gone. There is no other job in this process afterwards. */
 ISHMEMX_API void ishmemx_openshmem_leave(void);

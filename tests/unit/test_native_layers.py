@@ -24,7 +24,7 @@ LAYERS = (
     ("agree",),
     ("memory",),
     ("accel/cuda", "accel/sim", "transport/mapped", "transport/openshmem"),
-    ("accel/engine", "fiber"),
+    ("accel/engine", "fiber", "transport/ucx"),
     ("am",),
     ("teams",),
     ("ops",),

@@ -21,6 +21,7 @@
 #include "device/device_heap.h"
 #include "device/device_teams.h"
 #include "host_proxy/proxy.h"
+#include "join/join.h"
 #include "join/variables.h"
 #include "memory/heap.h"
 #include "memory/release.h"
@@ -36,6 +37,7 @@
 #include "transport/openshmem/start.h"
 #include "transport/quiet.h"
 #include "transport/transport.h"
+#include "transport/ucx/start.h"
 
 #define SPIN_ALONE  100 /* polls when every PE can have a core: some microseconds, since two PEs may meet on one */
 #define SPIN_SHARED 20  /* polls when PEs share cores: whoever is waited for may need this one */
@@ -44,11 +46,14 @@ static int n_inits; /* without their finalize */
 static int thread_level;
 static bool stuck; /* an earlier job could not be taken down */
 
-static const pysh_transport_t *const transports[] = {&pysh_transport_mapped, &pysh_transport_openshmem};
+static const pysh_transport_t *const transports[] = {&pysh_transport_mapped, &pysh_transport_openshmem,
+                                                     &pysh_transport_ucx};
 
 static const pysh_transport_t *transport_find(const char *name) {
     if (strcasecmp(name, "auto") == 0)
-        return pysh_launcher_is_openshmem() ? &pysh_transport_openshmem : &pysh_transport_mapped;
+        return pysh_join_find()               ? &pysh_transport_ucx
+               : pysh_launcher_is_openshmem() ? &pysh_transport_openshmem
+                                              : &pysh_transport_mapped;
     for (size_t i = 0; i < sizeof transports / sizeof *transports; i++)
         if (strcasecmp(name, transports[i]->name) == 0)
             return transports[i];

@@ -45,3 +45,26 @@ int pysh_hello_mismatch(const pysh_hello_t *hello, const pysh_hello_t *first) {
         "start them with the same Python or library path",
         hello->pe, hello->version, hello->path[0] ? hello->path : "its path is not known", first->version, first->path);
 }
+
+static const char *accelerator_name(int accelerator) {
+    static const char *const names[] = {"none", "cuda", "sim"};
+
+    return accelerator >= 0 && accelerator < 3 ? names[accelerator] : "unknown";
+}
+
+int pysh_hello_heaps(const pysh_hello_t *hello, const pysh_hello_t *first) {
+    if (hello->accelerator != first->accelerator)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                         "PE %d uses accelerator %s, PE 0 %s; set PYSHMEM_DEVICE alike on all PEs", hello->pe,
+                         accelerator_name(hello->accelerator), accelerator_name(first->accelerator));
+    if (hello->heap_bytes != first->heap_bytes)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                         "PE %d has a host heap of %s, PE 0 of %s; set PYSHMEM_HEAP_SIZE alike on all PEs", hello->pe,
+                         pysh_bytes_text(hello->heap_bytes), pysh_bytes_text(first->heap_bytes));
+    if (first->accelerator != ISHMEMX_DEVICE_NONE && hello->device_heap_bytes != first->device_heap_bytes)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                         "PE %d has a device heap of %s, PE 0 of %s; set PYSHMEM_DEVICE_HEAP_SIZE alike on all PEs",
+                         hello->pe, pysh_bytes_text(hello->device_heap_bytes),
+                         pysh_bytes_text(first->device_heap_bytes));
+    return ISHMEMX_OK;
+}

@@ -32,3 +32,5 @@ typedef struct pysh_hello {
 void pysh_hello_fill(const ishmemx_config_t *config, pysh_hello_t *hello_p);
 /* Fails: `hello` is of another build than `first`, PE 0's; names both with their paths. */
 int pysh_hello_mismatch(const pysh_hello_t *hello, const pysh_hello_t *first);
+/* MISMATCH when it has another accelerator, or heaps of another size, than PE 0. */
+int pysh_hello_heaps(const pysh_hello_t *hello, const pysh_hello_t *first);

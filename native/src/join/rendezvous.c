@@ -97,14 +97,10 @@ static int refuse_all(pysh_rendezvous_t *r, const char *job) {
     return status;
 }
 
-static const char *accelerator_name(int accelerator) {
-    static const char *const names[] = {"none", "cuda", "sim"};
-    return accelerator >= 0 && accelerator < 3 ? names[accelerator] : "unknown";
-}
-
 /* Refuses the job when `hello` does not fit PE 0's own. */
 static void rendezvous_compare(pysh_rendezvous_t *r, const pysh_hello_t *hello) {
     const pysh_hello_t *own = &r->hello[0];
+    int status;
 
     if (strncmp(hello->version, own->version, sizeof own->version) != 0)
         refuse(r, pysh_hello_mismatch(hello, own), "%s", ishmemx_error());
@@ -116,17 +112,8 @@ static void rendezvous_compare(pysh_rendezvous_t *r, const pysh_hello_t *hello) 
     else if (r->hello[hello->pe].magic)
         refuse(r, ISHMEMX_ERR_MISMATCH, "two processes claim to be PE %d (pids %d and %d)", hello->pe,
                r->hello[hello->pe].process.pid, hello->process.pid);
-    else if (hello->accelerator != own->accelerator)
-        refuse(r, ISHMEMX_ERR_MISMATCH, "PE %d uses accelerator %s, PE 0 %s; set PYSHMEM_DEVICE alike on all PEs",
-               hello->pe, accelerator_name(hello->accelerator), accelerator_name(own->accelerator));
-    else if (hello->heap_bytes != own->heap_bytes)
-        refuse(r, ISHMEMX_ERR_MISMATCH,
-               "PE %d has a host heap of %s, PE 0 of %s; set PYSHMEM_HEAP_SIZE alike on all PEs", hello->pe,
-               pysh_bytes_text(hello->heap_bytes), pysh_bytes_text(own->heap_bytes));
-    else if (own->accelerator != ISHMEMX_DEVICE_NONE && hello->device_heap_bytes != own->device_heap_bytes)
-        refuse(r, ISHMEMX_ERR_MISMATCH,
-               "PE %d has a device heap of %s, PE 0 of %s; set PYSHMEM_DEVICE_HEAP_SIZE alike on all PEs", hello->pe,
-               pysh_bytes_text(hello->device_heap_bytes), pysh_bytes_text(own->device_heap_bytes));
+    else if ((status = pysh_hello_heaps(hello, own)))
+        refuse(r, status, "%s", ishmemx_error());
     else
         r->hello[hello->pe] = *hello;
 }

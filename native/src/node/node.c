@@ -47,7 +47,11 @@ void pysh_node_idle(pysh_wait_t *wait, int64_t ns) {
     }
     if (!wait->may_sleep && pysh_node.sleepers) /* before the caller's next look: pairs with pysh_shm_wake_all() */
         atomic_fetch_add(pysh_node.sleepers, 1);
+    if (pysh_node.awake)
+        pysh_node.awake(-1);
     pysh_sleep(&pysh_node.own->sleeping, wait, pysh_node.remote && ns > REMOTE_IDLE_NS ? REMOTE_IDLE_NS : ns);
+    if (pysh_node.awake)
+        pysh_node.awake(1);
 }
 
 void pysh_node_idle_end(pysh_wait_t *wait) {

@@ -47,7 +47,8 @@ typedef struct pysh_node {
     bool (*on_host)(int pe);     /* is it on the caller's host? NULL: all PEs are */
     const char *(*host)(int pe); /* the name of its host; asked of PEs without a slot */
     void (*progress)(void);      /* serves the other PEs' operations on this one, in waits. NULL: they need nobody */
-    int (*liveness)(void);       /* PEER with the reason once a PE died or the job is being aborted */
+    void (*awake)(int change); /* so many threads more are in waits, and make progress themselves; NULL: nobody asks */
+    int (*liveness)(void);     /* PEER with the reason once a PE died or the job is being aborted */
     void (*abort)(uint32_t word, const char *reason); /* tells all PEs: the alarm's word, and why */
 } pysh_node_t;
 extern pysh_node_t pysh_node;

@@ -257,6 +257,8 @@ static int count_poll(pysh_wait_t *wait) {
         return ISHMEMX_OK;
     wait->outer = inside;
     inside = wait;
+    if (pysh_node.awake)
+        pysh_node.awake(1);
     atomic_fetch_add(&n_waiting, 1); /* before the look at `ready`, as finalize changes that before it counts */
     return ended(wait);
 }
@@ -291,6 +293,8 @@ void pysh_wait_end(pysh_wait_t *wait) {
         unlist_slow(wait);
     if (wait->polls && !to_the_end) {
         inside = wait->outer;
+        if (pysh_node.awake)
+            pysh_node.awake(-1);
         atomic_fetch_sub_explicit(&n_waiting, 1, memory_order_release); /* the last that the wait does */
     }
 }

@@ -14,7 +14,7 @@ int ishmemx_fence(ishmemx_ctx_t ctx) {
     PYSH_ENTER_CTX(ctx);
     status = pysh_quiet_rings();
     if (!status)
-        status = pysh_quiet_transport();
+        status = pysh_order_transport();
     copies = pysh_quiet_copies();
     atomic_thread_fence(memory_order_seq_cst);
     return status ? status : copies;

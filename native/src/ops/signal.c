@@ -50,7 +50,7 @@ static int signal_put_signal(ishmemx_ctx_t ctx, void *dest, const void *source, 
     if (!status)
         status = pysh_put(dest, source, nbytes, world);
     if (!status && nbytes) /* the data may still be on its way to a PE not mapped */
-        status = pysh_quiet_transport();
+        status = pysh_order_transport();
     return status ? status : signal_send(sig_addr, signal, sig_op, world);
 }
 

@@ -12,6 +12,10 @@ int pysh_quiet_copies(void);
 static inline int pysh_quiet_transport(void) {
     return pysh.transport->flush ? pysh.transport->flush() : ISHMEMX_OK;
 }
+/* In place of the last, where what follows is for the same PE: the transport may keep the order by itself. */
+static inline int pysh_order_transport(void) {
+    return pysh.transport->flush && !pysh.transport->in_order ? pysh.transport->flush() : ISHMEMX_OK;
+}
 /* A non-blocking copy of the copy engine has been started: there is something to complete. */
 void pysh_quiet_copy_started(void);
 /* Who drains the rings; NULL: there are none. */

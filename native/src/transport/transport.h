@@ -38,6 +38,8 @@ typedef struct pysh_transport {
     void (*post)(int64_t dest, const void *source, size_t nbytes, int pe, bool behind);
     /* All that was started is in its PE's memory, or here; the order of fence comes by it too. NULL: it always is. */
     int (*flush)(void);
+    bool in_order; /* what is put, added or posted to a PE arrives there in the order of the calls: fence waits for
+                      nobody */
     bool (*outstanding)(void); /* is there something for flush to complete? NULL: never */
     /* Do these calls reach [address, +nbytes) of the caller's static variables at `pe`? */
     bool (*reaches)(const void *address, size_t nbytes, int pe);

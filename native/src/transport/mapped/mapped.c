@@ -1,268 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The transport of one host: arenas are shared memory that every PE maps, so RMA and atomics are the
- * CPU's own; what is left is meeting, waiting and noticing who is gone, and the barrier (barrier.c). */
-#define _GNU_SOURCE
+ * CPU's own; what is left is meeting, waiting and noticing who is gone (host.c), and the barrier
+ * (agree/shared_memory.c). */
 #include "transport/mapped/mapped.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "agree/shared_memory.h"
-#include "base/cores.h"
-#include "base/memory_file.h"
-#include "base/process.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "join/hello.h"
-#include "join/rendezvous.h"
-#include "memory/core_dump.h"
-#include "memory/heap.h"
-#include "memory/retired.h"
 #include "memory/static_copy.h"
-#include "node/control.h"
-#include "node/kernel_waits.h"
-#include "node/liveness.h"
 #include "node/node.h"
 #include "node/sleep.h"
-#include "node/wait.h"
+#include "transport/mapped/host.h"
 #include "transport/transport.h"
 
-#define ARENA_ALIGN ((size_t)16 << 20) /* each PE's arena begins so: the most shmem_align can give */
-
-enum { FD_CONTROL = 0, FD_ARENA, N_FDS = FD_ARENA + ISHMEMX_HEAP_COUNT };
-
-static struct {
-    int pe, n_pes;
-    unsigned round; /* jobs this process has finished */
-    pysh_control_t *control;
-    pysh_control_slot_t *slot; /* own */
-    int arena_fd[ISHMEMX_HEAP_COUNT];
-    char *region[ISHMEMX_HEAP_COUNT]; /* the arenas of all PEs, one behind the other */
-    size_t region_nbytes[ISHMEMX_HEAP_COUNT];
-} shm;
-
-/* ---- init and finalize ---- */
-
-static void close_all(int *fds, int n_fds) {
-    for (int i = 0; i < n_fds; i++) {
-        if (fds[i] >= 0)
-            close(fds[i]);
-        fds[i] = -1;
-    }
-}
-
-/* PE 0: the job's control segment (the launcher's, if there is one) and the memory of the arenas. */
-static int make_descriptors(const ishmemx_config_t *config, int *fds) {
-    int status = ISHMEMX_OK;
-
-    for (int i = 0; i < N_FDS; i++)
-        fds[i] = -1;
-    if (config->control_fd < 0) {
-        status = ishmemx_control_create(config->n_pes, &fds[FD_CONTROL]);
-    } else {
-        fds[FD_CONTROL] = fcntl(config->control_fd, F_DUPFD_CLOEXEC, 0);
-        if (fds[FD_CONTROL] < 0)
-            status =
-                pysh_fail(ISHMEMX_ERR_ARGUMENT, "PYSHMEM_CONTROL_FD is %d: %s", config->control_fd, strerror(errno));
-    }
-    for (int heap = 0; !status && heap < ISHMEMX_HEAP_COUNT; heap++) {
-        fds[FD_ARENA + heap] = pysh_memory_file(heap ? "pyshmem-device-heap" : "pyshmem-heap");
-        if (fds[FD_ARENA + heap] < 0)
-            status = ISHMEMX_ERR_SYSTEM;
-    }
-    if (!status)
-        status = pysh_control_map(fds[FD_CONTROL], config->n_pes, &shm.control);
-    if (status)
-        close_all(fds, N_FDS);
-    return status;
-}
-
-/* Fails in a process that has a PE's environment and is none: the launcher's segment is not open in it, or the PE is
- * another process, whose job would otherwise be reset under it. */
-static int check_place(const ishmemx_config_t *config) {
-    pysh_control_slot_t *slot;
-    pysh_control_t *control;
-    pysh_process_t process;
-    pysh_hello_t own;
-    int status;
-
-    if (config->control_fd < 0)
-        return ISHMEMX_OK;
-    if ((status = pysh_control_map(config->control_fd, config->n_pes, &control)))
-        return status == ISHMEMX_ERR_MISMATCH
-                   ? status
-                   : pysh_fail(ISHMEMX_ERR_ARGUMENT,
-                               "PYSHMEM_CONTROL_FD is %d, which is not the job's control segment in this process: a PE "
-                               "started it, which makes it no PE; or what started it in a PE's place closes files "
-                               "(Python's subprocess does, without close_fds=False)",
-                               config->control_fd);
-    pysh_hello_fill(config, &own);
-    slot = &control->slot[config->pe];
-    process = pysh_control_process(slot);
-    if (atomic_load(&slot->state) == PYSH_PE_RUNNING && process.pid != own.process.pid &&
-        pysh_process_same_namespace(&process) && !pysh_process_ended(&process))
-        status =
-            pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
-                      "PE %d of this job is process %d, which has not finalised; this one has only its environment "
-                      "and is no PE",
-                      config->pe, (int)process.pid);
-    pysh_control_unmap(control);
-    return status;
-}
-
-/* PE 0, while no other PE uses the segment: enters all PEs, so that a death is seen from the start. */
-static void enter_all(const pysh_hello_t *hello) {
-    pysh_control_reset(shm.control);
-    shm.control->few = shm.n_pes <= PYSH_FEW_PES && shm.n_pes <= pysh_cores();
-    for (int pe = 0; pe < shm.n_pes; pe++) {
-        pysh_control_slot_t *slot = &shm.control->slot[pe];
-        pysh_control_set_process(slot, &hello[pe].process);
-        atomic_store(&slot->state, PYSH_PE_RUNNING);
-    }
-}
-
-static int mapped_meet(const ishmemx_config_t *config, int *fds) {
-    pysh_rendezvous_t rendezvous;
-    pysh_hello_t own;
-    int status;
-
-    if (config->pe != 0) {
-        status = pysh_rendezvous_join(config, shm.round, fds, N_FDS);
-        if (status || !(status = pysh_control_map(fds[FD_CONTROL], config->n_pes, &shm.control)))
-            return status;
-        close_all(fds, N_FDS);
-        return status;
-    }
-    if (config->n_pes == 1) {
-        if ((status = make_descriptors(config, fds)))
-            return status;
-        pysh_hello_fill(config, &own);
-        enter_all(&own);
-        return ISHMEMX_OK;
-    }
-    if ((status = pysh_rendezvous_gather(config, shm.round, &rendezvous)))
-        return status;
-    if ((status = make_descriptors(config, fds))) {
-        pysh_rendezvous_refuse(&rendezvous, status, config->job);
-        return status;
-    }
-    enter_all(rendezvous.hello);
-    pysh_rendezvous_release(&rendezvous, fds, N_FDS);
-    return ISHMEMX_OK;
-}
-
-static void unmap(void *base, size_t nbytes) {
-    munmap(base, nbytes);
-}
-
-static void mapped_leave(void) {
-    /* release: pairs with the acquire in pysh_peers_check() */
-    atomic_store_explicit(&shm.slot->state, PYSH_PE_FINALIZED, memory_order_release);
-}
-
-#define PAGE_BYTES ((uintptr_t)4096)
-
-/* The whole pages of [base, +nbytes): none where it ends before it begins. */
-static size_t whole_pages(void *base, size_t nbytes, char **first_p) {
-    uintptr_t first = ((uintptr_t)base + PAGE_BYTES - 1) & -PAGE_BYTES, end = ((uintptr_t)base + nbytes) & -PAGE_BYTES;
-
-    *first_p = (char *)first;
-    return end > first ? end - first : 0;
-}
-
-/* Of all mappings of the memory, by any PE. A system that cannot keeps them. */
-static void mapped_give_back(void *base, size_t nbytes) {
-    char *first;
-    size_t whole = whole_pages(base, nbytes, &first);
-
-    if (whole)
-        (void)madvise(first, whole, MADV_REMOVE);
-}
-
-/* Its addresses stay taken: who looks there is told by a signal, and nobody else comes there before all is unmapped. */
-static void let_go(char *base, size_t nbytes) {
-    char *first;
-    size_t whole = whole_pages(base, nbytes, &first);
-
-    if (whole)
-        (void)mmap(first, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-}
-
-/* What holds no PE's block: the own pages go, whoever has them mapped; and where a block keeps the region, the rest of
- * it is no longer mapped, in all PEs' arenas. Not in a job that fails, whose PEs may be in anything. */
-static void empty_region(int heap, bool keeps) {
-    size_t stride = shm.region_nbytes[heap] / (size_t)shm.n_pes, n_holes;
-    const pysh_extent_t *holes = pysh_heap_holes(heap, &n_holes), system = {0, pysh.arena[heap].system};
-
-    if (!holes || pysh_control_abort_reason(shm.control))
-        return;
-    for (size_t i = 0; i <= n_holes; i++) {
-        pysh_extent_t part = i ? holes[i - 1] : system;
-        mapped_give_back(pysh.arena[heap].base + part.offset, (size_t)part.nbytes);
-        for (int pe = 0; keeps && pe < shm.n_pes; pe++)
-            let_go(shm.region[heap] + (size_t)pe * stride + part.offset, (size_t)part.nbytes);
-    }
-}
-
-static void mapped_close(const int64_t *blocks) {
-    for (int heap = 0; shm.control && heap < ISHMEMX_HEAP_COUNT; heap++)
-        if (shm.region[heap])
-            empty_region(heap, blocks[heap] > 0);
-    if (shm.control) {
-        pysh_control_set_activity(shm.slot, NULL, 0);
-        mapped_leave();
-        pysh_node_close();
-        pysh_control_unmap(shm.control);
-    }
-    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
-        if (shm.region[heap])
-            pysh_retire(shm.region[heap], shm.region_nbytes[heap], blocks[heap], unmap);
-    close_all(shm.arena_fd, ISHMEMX_HEAP_COUNT);
-    pysh_peers_unwatch();
-    memset(shm.region, 0, sizeof shm.region);
-    shm.control = NULL;
-    shm.slot = NULL;
-    shm.round++;
-}
-
-static int mapped_liveness(void) {
-    const char *why = pysh_control_abort_reason(shm.control);
-
-    if (why)
-        return pysh_fail(ISHMEMX_ERR_PEER, "the job is being aborted: %s", why);
-    return pysh_peers_check(shm.control, shm.pe);
-}
-
 static void mapped_abort(uint32_t word, const char *reason) {
-    pysh_control_set_abort(shm.control, word, shm.pe, reason);
-    pysh_shm_wake_all(shm.control);
-}
-
-static int node_open(void) {
-    int status = pysh_node_open(shm.n_pes);
-
-    if (status)
-        return status;
-    for (int pe = 0; pe < shm.n_pes; pe++)
-        pysh_node.slot[pe] = &shm.control->slot[pe];
-    pysh_node.own = shm.slot;
-    pysh_node.sleepers = &shm.control->sleepers;
-    pysh_node.alarm = &shm.control->aborted;
-    pysh_node.liveness = mapped_liveness;
-    pysh_node.abort = mapped_abort;
-    return ISHMEMX_OK;
+    pysh_control_set_abort(pysh_host.control, word, pysh_host.pe, reason);
+    pysh_shm_wake_all(pysh_host.control);
 }
 
 static int mapped_open(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
-    int fds[N_FDS], status;
+    int status;
 
     if (config->n_pes > PYSH_MAX_PES)
         return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "the shm conduit has at most %d PEs, not %d", PYSH_MAX_PES,
@@ -274,90 +34,33 @@ static int mapped_open(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) 
             "PEs on one host, or take PYSHMEM_CONDUIT=openshmem and the launcher of an OpenSHMEM library "
             "(oshrun)%s",
             config->n_pes, pysh.one_host_advice);
-    shm.pe = config->pe;
-    shm.n_pes = config->n_pes;
-    if ((status = check_place(config)) || (status = mapped_meet(config, fds)))
+    if ((status = pysh_host_open(config, NULL, config->n_pes, config->pe)))
         return status;
     pysh_sleep_prepare();
-    shm.slot = &shm.control->slot[shm.pe];
-    close(fds[FD_CONTROL]);
-    memcpy(shm.arena_fd, fds + FD_ARENA, sizeof shm.arena_fd);
-    pysh_shm_agree(shm.control, shm.pe);
+    pysh_shm_agree(pysh_host.control, config->pe);
     pysh.agree = &pysh_agree_shm;
-    if (!(status = node_open()))
-        status = pysh_peers_watch(shm.control, shm.pe);
+    status = pysh_host_watch();
+    pysh_node.liveness = pysh_host_liveness;
+    pysh_node.abort = mapped_abort;
     if (!status)
         status = pysh_agree_shm.barrier("init", false, NULL);
     if (status) {
-        mapped_close((int64_t[ISHMEMX_HEAP_COUNT]){0});
-        shm.round--;
+        pysh_host_open_failed();
         return status;
     }
-    *pe_p = shm.pe;
-    *n_pes_p = shm.n_pes;
+    *pe_p = config->pe;
+    *n_pes_p = config->n_pes;
     return ISHMEMX_OK;
-}
-
-/* ---- arenas ---- */
-
-/* `nbytes` of `fd` at an address that is a multiple of ARENA_ALIGN; NULL with errno. */
-static char *map_aligned(int fd, size_t nbytes) {
-    char *reserved = mmap(NULL, nbytes + ARENA_ALIGN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    size_t head;
-    char *base;
-
-    if (reserved == MAP_FAILED)
-        return NULL;
-    head = -(uintptr_t)reserved % ARENA_ALIGN;
-    base = mmap(reserved + head, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
-    if (base == MAP_FAILED) {
-        int why = errno;
-        munmap(reserved, nbytes + ARENA_ALIGN);
-        errno = why;
-        return NULL;
-    }
-    if (head)
-        munmap(reserved, head);
-    munmap(base + nbytes, ARENA_ALIGN - head);
-    return base;
-}
-
-/* The memory grows to its size by the first PE that comes here; the others ask for the same size. */
-static int mapped_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
-    size_t stride = ((size_t)nbytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN, total;
-    char *region = NULL;
-
-    if (__builtin_mul_overflow(stride, (size_t)shm.n_pes, &total) || total >= INT64_MAX)
-        errno = ENOMEM;
-    else if (pysh_memory_file_size(shm.arena_fd[heap], total) == 0)
-        region = map_aligned(shm.arena_fd[heap], total);
-    if (!region)
-        return pysh_fail(ISHMEMX_ERR_SYSTEM,
-                         "symmetric %s heap of %s for each of %d PEs: %s; lower PYSHMEM_%sHEAP_SIZE",
-                         heap == ISHMEMX_HEAP_HOST ? "host" : "device", pysh_bytes_text(nbytes), shm.n_pes,
-                         pysh_memory_file_reason(errno), heap == ISHMEMX_HEAP_HOST ? "" : "DEVICE_");
-    pysh_arena_no_dump(region, total);
-    shm.region[heap] = region;
-    shm.region_nbytes[heap] = total;
-    for (int pe = 0; pe < shm.n_pes; pe++)
-        peer[pe] = region + (size_t)pe * stride;
-    *base_p = peer[shm.pe];
-    return ISHMEMX_OK;
-}
-
-static int mapped_arena_file(int heap, int64_t *stride_p) {
-    *stride_p = (int64_t)(shm.region_nbytes[heap] / (size_t)shm.n_pes);
-    return shm.arena_fd[heap];
 }
 
 const pysh_transport_t pysh_transport_mapped = {
     .name = "shm",
     .open = mapped_open,
-    .close = mapped_close,
-    .leave = mapped_leave,
-    .arena = mapped_arena,
-    .arena_file = mapped_arena_file,
-    .give_back = mapped_give_back,
+    .close = pysh_host_close,
+    .leave = pysh_host_leave,
+    .arena = pysh_host_arena,
+    .arena_file = pysh_host_arena_file,
+    .give_back = pysh_host_give_back,
     .put = pysh_static_put,
     .get = pysh_static_get,
     .amo = pysh_static_amo,
