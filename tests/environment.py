@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 _JOB_VARIABLES = (
     *(
         f"PYSHMEM_{name}"
-        for name in ("PE", "N_PES", "LOCAL_PE", "CORES", "JOB", "CONTROL_FD", "DEVICE")
+        for name in (
+            "PE",
+            "N_PES",
+            "LOCAL_PE",
+            "CORES",
+            "JOB",
+            "CONTROL_FD",
+            "DEVICE",
+            "RENDEZVOUS",
+            "SECRET",
+        )
     ),
     *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
     *("RANK_SET_BY", "TORCHELASTIC_RUN_ID"),

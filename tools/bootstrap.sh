@@ -97,7 +97,7 @@ if [ "$level" = docs ]; then
 fi
 if [ "$level" = test ]; then
     install_openshmem
-    extras=$extras,test,lint,mpi,triton
+    extras=$extras,test,lint,mpi,triton,ucx
     requirements=$toolchain
 fi
 # Warnings of pip are about its configuration, not about this project.

@@ -117,6 +117,8 @@ ISHMEMX_API int ishmemx_node(int pe);
 ISHMEMX_API int ishmemx_openshmem_describe(char *text, size_t capacity);
 /* The same of UCX, for conduit ucx. */
 ISHMEMX_API int ishmemx_ucx_describe(char *text, size_t capacity);
+/* How PEs of several hosts find each other, as the environment has it. */
+ISHMEMX_API const char *ishmemx_join(void);
 /* Where UCX is in a Python package: taken when there is none else. Before init. */
 ISHMEMX_API void ishmemx_ucx_package(const char *path);
 /* For who runs before MPI is finalized in a process that uses it too: the library, if it was started and no job

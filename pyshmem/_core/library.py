@@ -8,6 +8,7 @@ it may have failed: ``if value == marker: check_value()``.
 
 from __future__ import annotations
 
+import importlib.util
 import operator
 import os
 import tempfile
@@ -219,6 +220,14 @@ def check_texts() -> None:
     """Raise ValueError for a setting whose value is no text; of others the library tells."""
     for row in SETTINGS:
         setting(row.name)
+
+
+def tell_of_ucx() -> None:
+    """Tell the library where UCX is, if it is installed as a package (libucx-cu13 or -cu12)."""
+    found = importlib.util.find_spec("libucx")
+    if found and found.origin:
+        path = Path(found.origin).parent / "lib" / "libucp.so.0"
+        lib.ishmemx_ucx_package(os.fsencode(path))
 
 
 def text_of_file(path: Path, named_by: str) -> str:

@@ -126,6 +126,8 @@ def _conduits() -> Table:
     table.add_row("openshmem", "PEs that oshrun starts, on any hosts", library)
     if built_above:
         table.add_row("", "built above it", built_above)
+    table.add_row("ucx", "PEs on any hosts", facts.ucx_library())
+    table.add_row("", "which join by", facts.joins_by())
     return table
 
 
@@ -175,7 +177,9 @@ def _gpus(gpus: list[facts.Gpu]) -> Table:
 
 
 def _value_text(row: Setting, text: str) -> str:
-    """A value with its unit; what cannot be parsed as it was given."""
+    """A value with its unit; what cannot be parsed as it was given, and a secret not at all."""
+    if row.name == "SECRET" and text:
+        return "(kept)"
     try:
         if row.kind == "size":
             return size_text(parse_size(text))

@@ -93,7 +93,7 @@ _SECONDS_TO_START = 0.5  # of a CPU, for a PE: docs/scaling.md
 )
 @click.option(
     "--conduit",
-    type=click.Choice(["auto", "shm", "openshmem"]),
+    type=click.Choice(["auto", "shm", "openshmem", "ucx"]),
     help="How PEs reach each other; openshmem with --hosts alone.  [PYSHMEM_CONDUIT]",
 )
 @click.option(

@@ -101,6 +101,12 @@ static int tcp_exchange(const ishmemx_config_t *config, const void *mine, void *
 static const pysh_join_t ways[] = {
     {"PYSHMEM_RENDEZVOUS: PE 0 at an address, over TCP with a secret", tcp_is_there, tcp_exchange}};
 
+const char *ishmemx_join(void) {
+    const pysh_join_t *way = pysh_join_find();
+
+    return way ? way->name : "nothing here: all PEs are on this host";
+}
+
 const pysh_join_t *pysh_join_find(void) {
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         if (ways[i].is_there())

@@ -200,6 +200,7 @@ def _start(
     if chosen in library.SIMULATED:
         environment.arrange_simulator(chosen)
     lib.heed_signals(threading.main_thread().ident)
+    library.tell_of_ucx()
     check(lib.ishmemx_init_thread(config, level, ffi.new("int *")))
     del kept
     lib.attach_to_interpreter()

@@ -32,9 +32,8 @@
 #include "transport/ucx/transfer.h"
 #include "transport/ucx/ucx.h"
 
-#define CARD_BYTES  2048
-#define PATIENCE_NS (200 * 1000 * 1000LL) /* for the reason why a connection has ended to come from elsewhere */
-#define PUSH_NS     (500 * 1000 * 1000LL) /* for an abort to leave */
+#define CARD_BYTES 2048
+#define PUSH_NS    (500 * 1000 * 1000LL) /* for an abort to leave */
 
 typedef struct card {
     uint64_t key;
@@ -47,10 +46,8 @@ typedef struct card {
 _Static_assert(sizeof(card_t) + 512 <= CARD_BYTES, "there is room for an address");
 
 static struct {
-    char *cards;    /* [n_pes * CARD_BYTES], for as long as the worker is open */
-    int *pes;       /* [n] of this host */
-    char news[256]; /* who is gone, as another PE says; with the worker's mutex */
-    _Atomic bool has_news;
+    char *cards; /* [n_pes * CARD_BYTES], for as long as the worker is open */
+    int *pes;    /* [n] of this host */
     bool told_news;
     pid_t owner;
 } own;
@@ -92,11 +89,11 @@ void pysh_ucx_on_abort(const pysh_ucx_head_t *head, const void *data) {
 }
 
 void pysh_ucx_on_news(const pysh_ucx_head_t *head, const void *data) {
-    if (atomic_load(&own.has_news))
+    if (atomic_load(&pysh_ucx.has_news))
         return;
-    copy_text(own.news, sizeof own.news, head, data);
+    copy_text(pysh_ucx.news, sizeof pysh_ucx.news, head, data);
     /* release: pairs with the acquire in ucx_liveness() */
-    atomic_store_explicit(&own.has_news, true, memory_order_release);
+    atomic_store_explicit(&pysh_ucx.has_news, true, memory_order_release);
 }
 
 /* What this PE knows of a dead one others may not: they have no connection there, or no sight of its process. */
@@ -118,13 +115,6 @@ static int gone_here(void) {
     return -1;
 }
 
-static int first_lost(void) {
-    for (int pe = 0; pe < pysh_ucx.n_pes; pe++)
-        if (atomic_load(&pysh_ucx.peer[pe].failed) && !pysh_ucx.peer[pe].left)
-            return pe;
-    return -1;
-}
-
 static int ucx_liveness(void) {
     char text[256], during[PYSH_ACTIVITY_TEXT + 32];
     int status = pysh_host_liveness(), pe;
@@ -137,13 +127,12 @@ static int ucx_liveness(void) {
         return status;
     }
     pysh_control_during(pysh_host.slot, during, sizeof during);
-    if (atomic_load_explicit(&own.has_news, memory_order_acquire))
-        return pysh_fail(ISHMEMX_ERR_PEER, "%s%s", own.news, during);
-    if (!atomic_load(&pysh_ucx.n_failed) || (pe = first_lost()) < 0 ||
-        pysh_now_ns() < pysh_ucx.peer[pe].failed_ns + PATIENCE_NS)
+    if (atomic_load_explicit(&pysh_ucx.has_news, memory_order_acquire))
+        return pysh_fail(ISHMEMX_ERR_PEER, "%s%s", pysh_ucx.news, during);
+    if (!atomic_load(&pysh_ucx.n_failed) || (pe = pysh_ucx_first_lost()) < 0)
         return ISHMEMX_OK;
     snprintf(text, sizeof text, "PE %d on host %s died or cannot be reached", pe, host_name(pe));
-    tell_news(text);
+    tell_news(text); /* at once, as this PE may end before it tells its own program */
     return pysh_ucx_lost(pe);
 }
 
@@ -281,6 +270,7 @@ static int join(const ishmemx_config_t *config) {
         return status;
     pysh_sleep_prepare();
     pysh.agree = &pysh_agree_ucx;
+    pysh_ucx_connect();
     if ((status = node_open()) || (status = pysh_ucx_agree_open()) || (status = pysh_ucx_serve_in_background()))
         return status;
     return pysh_agree_ucx.barrier("init", false, NULL);
@@ -292,7 +282,6 @@ static void forget_job(bool together) {
     pysh_ucx_worker_close(together);
     pysh_ucx_agree_close();
     pysh_ucx_forget();
-    atomic_store(&own.has_news, false);
     own.told_news = false;
 }
 

@@ -179,12 +179,13 @@ int pysh_ucx_put(int heap, int64_t dest, const void *source, size_t nbytes, int 
         return ISHMEMX_OK;
     pysh_ucx_lock();
     changes(pe);
-    send_pieces(heap, dest, source, nbytes, pe, nbi ? &pysh_ucx.non_blocking : &here);
+    send_pieces(heap, dest, source, nbytes, pe,
+                nbytes <= PYSH_UCX_INSIDE ? NULL
+                : nbi                     ? &pysh_ucx.non_blocking
+                                          : &here);
     pysh_ucx_unlock();
-    if ((status = pysh_ucx_lost(pe)) || nbi || nbytes <= PYSH_UCX_INSIDE) {
-        settle(&here, pe);
-        return status;
-    }
+    if (nbi || nbytes <= PYSH_UCX_INSIDE)
+        return pysh_ucx_lost(pe);
     if ((status = wait_until(is_sent, &here, pe, "put")))
         settle(&here, pe);
     return status;

@@ -84,9 +84,11 @@ typedef struct pysh_ucx {
     _Atomic int awake; /* threads that make progress themselves, or want the mutex: the sleeping one stays away */
     _Atomic bool outstanding; /* something is there for flush to complete */
     pysh_ucx_done_t non_blocking;
-    _Atomic int n_failed; /* PEs that UCX has told to be gone */
-    _Atomic bool closing; /* connections that end are no news */
-    char (*host)[64];     /* [n_pes] names */
+    _Atomic int n_failed;  /* PEs that UCX has told to be gone */
+    _Atomic bool closing;  /* connections that end are no news */
+    char (*host)[64];      /* [n_pes] names */
+    char news[256];        /* who is gone, as the first PE to know says */
+    _Atomic bool has_news; /* they are written */
 } pysh_ucx_t;
 extern pysh_ucx_t pysh_ucx;
 
@@ -98,14 +100,19 @@ void pysh_ucx_worker_close(bool together);
 int pysh_ucx_address(void *to, size_t capacity, size_t *nbytes_p);
 void pysh_ucx_lock(void);
 void pysh_ucx_unlock(void);
-/* With the mutex. `head` is completed here; of more data than INSIDE, which `data` then is, `done` (may be NULL: the
- * data stays for ever) counts until it may change. A PE that has failed takes nothing, and nothing is told. */
+/* With the mutex. `head` is completed here; more data than INSIDE is read until `done` has counted it, or for ever
+ * where that is NULL. A PE that has failed takes nothing, and nothing is told. */
 void pysh_ucx_send(int pe, pysh_ucx_head_t *head, const void *data, pysh_ucx_done_t *done);
+/* Makes the connections to all PEs, before anything is sent, where the version needs that. */
+void pysh_ucx_connect(void);
 /* Of a handler: sent once it has returned. */
 void pysh_ucx_answer(int pe, const pysh_ucx_head_t *head, const void *data, size_t nbytes);
 bool pysh_ucx_progress(void);
-/* PEER when the network has lost that PE: names it, its host, and what this PE was in. */
+/* PEER once the network has lost that PE, a moment ago already: what is the reason may have come from another PE
+ * meanwhile. Names the PE and its host, and what this PE was in. */
 int pysh_ucx_lost(int pe);
+/* The PE that was lost first; -1: none. Others may have ended because of it. */
+int pysh_ucx_first_lost(void);
 /* Ends the connection, so that nothing reads sources any more. */
 void pysh_ucx_cut(int pe);
 int pysh_ucx_serve_in_background(void);

@@ -15,11 +15,12 @@
 #include "node/node.h"
 #include "transport/ucx/ucx.h"
 
-#define AM_ID    7
-#define TURNS    16                         /* of progress, before the mutex is given away */
-#define AWAKE_NS (500 * 1000LL)             /* how long the thread stays away from those who make progress */
-#define CLOSE_NS (2 * 1000 * 1000 * 1000LL) /* for connections to end in order */
-#define SLEEP_MS 100
+#define AM_ID       7
+#define TURNS       16                         /* of progress, before the mutex is given away */
+#define AWAKE_NS    (500 * 1000LL)             /* how long the thread stays away from those who make progress */
+#define CLOSE_NS    (2 * 1000 * 1000 * 1000LL) /* for connections to end in order */
+#define PATIENCE_NS (200 * 1000 * 1000LL)      /* for the reason why a connection has ended to come from elsewhere */
+#define SLEEP_MS    100
 
 pysh_ucx_t pysh_ucx = {.fd = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -67,13 +68,31 @@ static void on_error(void *arg, void *ep, pysh_ucs_status_t status) {
     fail_peer(arg, status);
 }
 
+int pysh_ucx_first_lost(void) {
+    int first = -1;
+
+    for (int pe = 0; pe < pysh_ucx.n_pes; pe++) {
+        const pysh_ucx_peer_t *peer = &pysh_ucx.peer[pe];
+        if (atomic_load(&peer->failed) && !peer->left &&
+            (first < 0 || peer->failed_ns < pysh_ucx.peer[first].failed_ns))
+            first = pe;
+    }
+    return first;
+}
+
 int pysh_ucx_lost(int pe) {
     char during[PYSH_ACTIVITY_TEXT + 32];
     int failed = atomic_load(&pysh_ucx.peer[pe].failed);
 
-    if (!failed)
+    if (!failed || pysh_now_ns() < pysh_ucx.peer[pe].failed_ns + PATIENCE_NS)
         return ISHMEMX_OK;
+    if (pysh_ucx_first_lost() >= 0)
+        pe = pysh_ucx_first_lost();
+    failed = atomic_load(&pysh_ucx.peer[pe].failed);
     pysh_control_during(pysh_node.own, during, sizeof during);
+    /* acquire: pairs with the release in pysh_ucx_on_news() */
+    if (atomic_load_explicit(&pysh_ucx.has_news, memory_order_acquire))
+        return pysh_fail(ISHMEMX_ERR_PEER, "%s%s", pysh_ucx.news, during);
     return pysh_fail(ISHMEMX_ERR_PEER, "PE %d on host %s died or cannot be reached (UCX: %s)%s", pe, pysh_ucx.host[pe],
                      pysh_ucx.library->status_text((pysh_ucs_status_t)failed), during);
 }
@@ -105,6 +124,18 @@ static void *connection(pysh_ucx_peer_t *peer) {
     return peer->ep;
 }
 
+/* UCX 1.13 loses what came by a connection to which the other side made its own only later. From 1.20 on it does not
+ * (between them nothing was tried), and they are made when something is sent. */
+void pysh_ucx_connect(void) {
+    if (pysh_ucx.library->major * 1000 + pysh_ucx.library->minor >= 1020)
+        return;
+    pysh_ucx_lock();
+    for (int pe = 0; pe < pysh_ucx.n_pes; pe++)
+        if (pe != pysh_ucx.pe)
+            connection(&pysh_ucx.peer[pe]);
+    pysh_ucx_unlock();
+}
+
 static void send_one(int pe, pysh_ucx_head_t *head, const void *data, size_t nbytes, pysh_ucx_done_t *done) {
     pysh_ucx_peer_t *peer = &pysh_ucx.peer[pe];
     pysh_ucp_request_param_t param = {.op_attr_mask = PYSH_UCP_OP_ATTR_FIELD_FLAGS | PYSH_UCP_OP_ATTR_FIELD_CALLBACK |
@@ -125,15 +156,13 @@ static void send_one(int pe, pysh_ucx_head_t *head, const void *data, size_t nby
     head->nbytes = (uint32_t)nbytes;
     if (inside && nbytes)
         memcpy(head->inside, data, nbytes);
-    if (done && !inside)
+    if (done)
         atomic_fetch_add_explicit(&done->left, 1, memory_order_relaxed);
-    else
-        param.user_data = NULL;
     request = pysh_ucx.library->am_send_nbx(peer->ep, AM_ID, head, PYSH_UCX_HEAD_BYTES + (inside ? nbytes : 0),
                                             inside ? NULL : data, inside ? 0 : nbytes, &param);
     if (pysh_ucx_is_error(request))
         fail_peer(peer, pysh_ucx_error_of(request));
-    if (done && !inside && (!request || pysh_ucx_is_error(request)))
+    if (done && (!request || pysh_ucx_is_error(request)))
         atomic_fetch_sub_explicit(&done->left, 1, memory_order_relaxed);
 }
 
@@ -359,6 +388,7 @@ int pysh_ucx_worker_open(int pe, int n_pes) {
     atomic_store(&pysh_ucx.n_failed, 0);
     atomic_store(&pysh_ucx.closing, false);
     atomic_store(&pysh_ucx.outstanding, false);
+    atomic_store(&pysh_ucx.has_news, false);
     if ((failed = make_context(library)))
         return failed;
     if ((status = library->worker_create(pysh_ucx.context, &params, &pysh_ucx.worker)))
