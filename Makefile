@@ -8,8 +8,8 @@ PES := 1 2 3 4
 # make quick: what most changes break first, of the suites that every PE of a job runs; unit tests marked slow are left out.
 QUICK_HOST := rma atomics signals collectives teams heap
 QUICK_DEVICE := put_get signals waits faults collectives
-# All but what needs PyTorch.
-FOLDERS := $(filter-out tests/pytorch,$(sort $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
+# All but what needs PyTorch, or several hosts.
+FOLDERS := $(filter-out tests/pytorch tests/hosts,$(sort $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
 # To collect what is in the others takes seconds. tests/conftest.py sees that none is missed.
 SERIAL = $(shell grep -l mark.serial $(FOLDERS:%=%/test_*.py))
 SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
@@ -18,7 +18,7 @@ SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 TYPES_OF_PROGRAMS := --allow-untyped-defs --allow-incomplete-defs \
 	--allow-untyped-calls --allow-untyped-decorators
 
-.PHONY: demo test quick nightly dev docs lint pyright unit native gpu examples bench analyze sanitize resolve versions wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch
+.PHONY: demo test quick nightly dev docs lint pyright unit native gpu examples bench analyze sanitize resolve versions wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch test-hosts
 .DEFAULT_GOAL := demo
 
 # What type checkers see of the device library, made beside its __init__.py; the build makes the one of packages.
@@ -44,6 +44,9 @@ test-long: ready-test ## GPU code compiled for sm_90, sm_80 and sm_100, every or
 nightly: ## what .ci/run leaves out, for a quiet machine; its last log is kept in build/nightly.log
 	@mkdir -p build
 	@bash -o pipefail -c '$(MAKE) test-long 2>&1 | tee build/nightly.log'
+
+test-hosts: ready-test ## conduit ucx: suites, ends and strangers on two and three hosts out of network namespaces, as root
+	$(PYTEST) tests/hosts
 
 test-torch: ready-torch ## pyshmem.interop.torch on the CPU; installs torch (the range is in pyproject.toml)
 	$(PYTEST) tests/pytorch

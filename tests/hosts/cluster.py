@@ -24,7 +24,8 @@ PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispy
 def ucx_of_package() -> str:
     """The library that the extra ``ucx`` brings, which these tests need."""
     found = importlib.util.find_spec("libucx")
-    assert found and found.origin, "pip install 'pyshmem-openshmem[ucx]': these tests run on it"
+    if not found or not found.origin:
+        raise RuntimeError("pip install 'pyshmem-openshmem[ucx]': these tests run on it")
     return str(Path(found.origin).parent / "lib" / "libucp.so.0")
 
 

@@ -92,7 +92,6 @@ typedef struct pysh_ucp_request_param {
 /* result, name without ucp_, arguments */
 #define PYSH_UCX_CALLS(X_)                                                                                       \
     X_(void, get_version, (unsigned *major, unsigned *minor, unsigned *release))                                 \
-    X_(const char *, get_version_string, (void))                                                                 \
     X_(pysh_ucs_status_t, config_read, (const char *prefix, const char *file, void **config))                    \
     X_(void, config_release, (void *config))                                                                     \
     X_(pysh_ucs_status_t, init_version,                                                                          \
