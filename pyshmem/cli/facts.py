@@ -93,13 +93,13 @@ def ucx_library() -> str:
     library.tell_of_ucx()
     text = library.ffi.new("char[]", 1024)
     if library.lib.ishmemx_ucx_describe(text, len(text)):
-        return library.ffi.string(library.lib.ishmemx_error()).decode(errors="replace")
-    return library.ffi.string(text).decode(errors="replace")
+        return str(library.ffi.string(library.lib.ishmemx_error()).decode(errors="replace"))
+    return str(library.ffi.string(text).decode(errors="replace"))
 
 
 def joins_by() -> str:
     """How PEs of several hosts find each other in this environment."""
-    return library.ffi.string(library.lib.ishmemx_join()).decode()
+    return str(library.ffi.string(library.lib.ishmemx_join()).decode())
 
 
 def gpus() -> list[Gpu]:
