@@ -174,7 +174,7 @@ void pysh_ucx_on_release(const pysh_ucx_head_t *head, const void *data) {
     own.about = head->value;
     /* release: pairs with the acquire in is_released() */
     atomic_store_explicit(&own.released, head->token, memory_order_release);
-    pysh_ucx_wake();
+    pysh_ucx_wake_all();
 }
 
 static bool is_released(uint64_t epoch) {

@@ -12,6 +12,10 @@
 #include "transport/ucx/ucx.h"
 
 void pysh_ucx_wake(void) {
+    pysh_sleep_wake(&pysh_node.own->sleeping, PYSH_SLEEPS_FOR_MEMORY);
+}
+
+void pysh_ucx_wake_all(void) {
     pysh_sleep_wake(&pysh_node.own->sleeping, PYSH_SLEEPS | PYSH_SLEEPS_FOR_MEMORY);
 }
 

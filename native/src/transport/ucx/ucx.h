@@ -127,5 +127,6 @@ typedef void pysh_ucx_handler_t(const pysh_ucx_head_t *head, const void *data);
 pysh_ucx_handler_t pysh_ucx_on_data, pysh_ucx_on_done;                                           /* transfer.c */
 pysh_ucx_handler_t pysh_ucx_on_arrive, pysh_ucx_on_leave, pysh_ucx_on_left, pysh_ucx_on_release; /* agree.c */
 pysh_ucx_handler_t pysh_ucx_on_abort, pysh_ucx_on_news;                                          /* start.c */
-/* Wakes the threads of this PE that sleep in a wait. */
+/* Wakes the threads of this PE that sleep in a wait that a store may end; or all, barriers' too. */
 void pysh_ucx_wake(void);
+void pysh_ucx_wake_all(void);
