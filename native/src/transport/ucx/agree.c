@@ -66,7 +66,7 @@ static struct {
     bool ended;
 } own;
 
-static bool reserve(char **buffer, size_t *capacity, size_t nbytes) {
+static bool grow_to(char **buffer, size_t *capacity, size_t nbytes) {
     char *grown = nbytes > *capacity ? realloc(*buffer, nbytes) : *buffer;
 
     if (nbytes > *capacity && grown) {
@@ -120,7 +120,7 @@ void pysh_ucx_on_arrive(const pysh_ucx_head_t *head, const void *data) {
         return;
     memcpy(&arrival, data, sizeof arrival);
     if (arrival.nbytes != head->nbytes - sizeof arrival || arrival.pe != head->from ||
-        !reserve(&root.said[half], &root.capacity[half], (size_t)pysh_ucx.n_pes * arrival.nbytes))
+        !grow_to(&root.said[half], &root.capacity[half], (size_t)pysh_ucx.n_pes * arrival.nbytes))
         return;
     arrival.routine[sizeof arrival.routine - 1] = 0;
     root.arrived[head->from] = arrival;
@@ -131,7 +131,7 @@ void pysh_ucx_on_arrive(const pysh_ucx_head_t *head, const void *data) {
         complete();
 }
 
-static int take_out(int pe, uint64_t epoch) {
+static int strike_out(int pe, uint64_t epoch) {
     if (epoch != root.epoch || !root.arrived || root.arrived[pe].pe < 0)
         return epoch == root.epoch ? IS_OUT : TOO_LATE;
     root.arrived[pe].pe = -1;
@@ -143,7 +143,7 @@ void pysh_ucx_on_leave(const pysh_ucx_head_t *head, const void *data) {
     pysh_ucx_head_t answer = {.kind = PYSH_UCX_LEFT, .token = head->value};
 
     (void)data;
-    answer.value = (uint64_t)take_out(head->from, head->token);
+    answer.value = (uint64_t)strike_out(head->from, head->token);
     pysh_ucx_answer(head->from, &answer, NULL, 0);
 }
 
@@ -163,7 +163,7 @@ void pysh_ucx_on_release(const pysh_ucx_head_t *head, const void *data) {
     if (head->from != 0 || head->offset + head->nbytes > head->cond || (mixed && head->cond != sizeof own.differ))
         return;
     if (!mixed && head->offset == 0) {
-        if (!reserve(&own.all, &own.capacity, head->cond))
+        if (!grow_to(&own.all, &own.capacity, head->cond))
             return;
         to = own.all;
     }
@@ -195,14 +195,14 @@ static void arrive(uint64_t epoch) {
 
 /* True: this PE is not in the barrier any more, or PE 0 does not say: then the question comes there before what this PE
  * sends next, and so all is as if it had been answered. */
-static bool withdraw(uint64_t epoch) {
+static bool ucx_withdraw(uint64_t epoch) {
     int64_t deadline_ns = pysh_now_ns() + ANSWER_NS;
     pysh_ucx_head_t head = {.kind = PYSH_UCX_LEAVE, .token = epoch};
     int answer;
 
     pysh_ucx_lock();
     if (pysh_ucx.pe == 0) {
-        answer = take_out(0, epoch);
+        answer = strike_out(0, epoch);
         pysh_ucx_unlock();
         return answer == IS_OUT;
     }
@@ -224,7 +224,7 @@ typedef struct barrier_wait {
 } barrier_wait_t;
 
 static bool ucx_leave(pysh_wait_t *wait) {
-    return withdraw(((barrier_wait_t *)wait)->epoch);
+    return ucx_withdraw(((barrier_wait_t *)wait)->epoch);
 }
 
 static void ucx_come_back(pysh_wait_t *wait) {
@@ -233,7 +233,7 @@ static void ucx_come_back(pysh_wait_t *wait) {
 
 static const pysh_wait_barrier_t leaving = {ucx_leave, ucx_come_back, HANDLERS_NS};
 
-static int mixed_mismatch(const char *what, const arrival_t *mine) {
+static int ucx_mismatch(const char *what, const arrival_t *mine) {
     const arrival_t *other = &own.differ[!is_other(mine, &own.differ[0])];
     pysh_exchange_t theirs = {.epoch = 1};
 
@@ -256,13 +256,13 @@ static int pass(const char *what, int bits, const void *said, size_t nbytes) {
     pysh_wait_begin_barrier(&barrier.wait, what, &leaving);
     while (!is_released(barrier.epoch))
         if (((status = pysh_ucx_lost(0)) || (status = pysh_wait_pause(&barrier.wait))) &&
-            (barrier.wait.has_left || withdraw(barrier.epoch) || --attempts == 0))
+            (barrier.wait.has_left || ucx_withdraw(barrier.epoch) || --attempts == 0))
             break;
     pysh_wait_end(&barrier.wait);
     if (!is_released(barrier.epoch))
         return status;
     own.passed++;
-    return own.about & MIXED ? mixed_mismatch(what, mine) : ISHMEMX_OK;
+    return own.about & MIXED ? ucx_mismatch(what, mine) : ISHMEMX_OK;
 }
 
 static int ucx_barrier(const char *what, bool mine, bool *all_p) {
