@@ -207,8 +207,12 @@ def _given(
             given[name] = ndarray_of(unwrapped(given[name])).view(np.ndarray)
     if "nreduce" in given:
         given["nelems"] = given["nreduce"]
-    if given["ctx"] is not None:
-        given["pe"] = teams.on_context(given["ctx"], given["pe"])
+    if "pes" in given:
+        given["pes"] = [int(pe) for pe in _plain(given["pes"])[: int(given["npes"])]]
+    if (ctx := given["ctx"]) is not None:
+        if "pe" in given:
+            given["pe"] = teams.on_context(ctx, given["pe"])
+        given["pes"] = [teams.on_context(ctx, pe) for pe in given.get("pes", ())]
         given["ctx"] = None
     for name in ("pe", "nelems"):
         if given.get(name) is not None:
