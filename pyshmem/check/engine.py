@@ -321,7 +321,7 @@ class Engine:
         """A wait may be for what is written here."""
         if made is None:
             return
-        made.released = call.clock.released_to(pe, self.lanes)
+        made.released, made.value = call.clock.released_to(pe, self.lanes), value
         ((low, high), *more) = ranges
         block = self._heaps[heap].block(low)
         if value is None or more or high - low > 8 or block is None:
@@ -426,7 +426,7 @@ class Engine:
             lane, number = write.event  # of a longer write, this word alone is known to be there
             at_once = self.lanes.of[lane].kind == Kind.AT_ONCE
             one: Any = number if at_once else (number, low & ~7)
-            word.change("set", None, write.released, ((lane, one),), write.at)
+            word.change("set", write.value, write.released, ((lane, one),), write.at)
         word.heard_by(call.clock, Wait(*wait), None, self.lanes)
 
     def _stands(self, call: _Call, *waits: Any) -> None:

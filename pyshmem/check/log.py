@@ -22,6 +22,7 @@ from . import memory
 
 #: Records that are kept before they are written, and effects that no other PE sees. Of a PE that is
 #: killed everything is there that another may have seen, and so what orders it.
+_MOST_RANGES = 4096  # of elements of one line, in one record
 _MANY, _UNSEEN = 2000, frozenset(("r", "w", "rq", "wq", "M", "D", "B", "J", "H"))
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 _LIBRARIES = (sysconfig.get_path("stdlib") + os.sep, os.sep + "site-packages" + os.sep, "<frozen ")
@@ -38,6 +39,7 @@ class Log:
         self._fd, self._pid = fd, os.getpid()
         self._kept: list[bytes] = []
         self._sites: dict[tuple[Any, int], int] = {}
+        self._runs: dict[tuple[Any, ...], _Run] = {}
 
     def write(self, at: int, agent: int, routine: str, effects: list[tuple[Any, ...]]) -> None:
         """A record of what the caller's caller does, on the program's line."""
@@ -47,12 +49,43 @@ class Log:
         self, at: int, agent: int, site: int, routine: str, effects: list[tuple[Any, ...]]
     ) -> None:
         """The same of another line."""
+        if self._runs:
+            self._end_runs()
         self._kept.append(marshal.dumps((at, agent, site, routine, effects)))
         if len(self._kept) >= _MANY or any(map(_is_seen, effects)):
             self.flush()
 
+    def touch(self, agent: int, routine: str, effect: tuple[Any, ...]) -> None:
+        """A record of elements that the program reads or stores by itself.
+
+        Between two other records of this process it does not matter in what order they come: those
+        of one line, of one agent, are one record.
+        """
+        code, pe, heap, ranges, *written = effect
+        if len(ranges) != 1 or _is_seen(effect):
+            self.write(now(), agent, routine, [effect])
+            return
+        key = agent, self.site(), routine, code, pe, heap
+        run = self._runs.get(key)
+        if run is None:
+            run = self._runs[key] = _Run(written)
+        low, high = ranges[0]
+        run.add(low, high, written)
+        if len(run.starts) > _MOST_RANGES:
+            self._end_runs()
+
+    def _end_runs(self) -> None:
+        """Write what is known of elements."""
+        runs, self._runs = self._runs, {}
+        for key, run in sorted(runs.items(), key=lambda one: one[1].at):
+            agent, site, routine, *where = key
+            effect = (*where, run.ranges(), *run.written)
+            self._kept.append(marshal.dumps((run.at, agent, site, routine, [effect])))
+
     def flush(self) -> None:
         """Write what is kept: before a call that may wait for ever, and at the end."""
+        if self._runs:
+            self._end_runs()
         if not self._kept or os.getpid() != self._pid:  # a child of fork is no PE
             return
         kept, self._kept = self._kept, []
@@ -80,6 +113,26 @@ class Log:
                 marshal.dumps((number, os.path.abspath(file) if line else file, line, function))
             )
         return number
+
+
+class _Run:
+    """Elements that one line of one agent has touched, and what it has written to all of them."""
+
+    __slots__ = ("at", "starts", "written")
+
+    def __init__(self, written: list[Any]) -> None:
+        self.starts: dict[int, int] = {}  # of intervals, by their ends
+        self.written = written
+
+    def add(self, low: int, high: int, written: list[Any]) -> None:
+        self.at = now()
+        if written != self.written:
+            self.written = [None] * len(written)
+        begin = self.starts.pop(low, low)
+        self.starts[high] = min(begin, self.starts.get(high, begin))
+
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        return tuple((low, high) for high, low in self.starts.items())
 
 
 def _is_seen(effect: tuple[Any, ...]) -> bool:

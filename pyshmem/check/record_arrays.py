@@ -58,13 +58,13 @@ class _Recorder:
         return getattr(self._inside, "call", False) or not lib.ishmemx_initialized()
 
     def reads(self, *arrays: Any, name: str) -> None:
-        effects = [("r", *found) for array in arrays if (found := self._place(array))]
-        if effects:
-            self._log.write(now(), 0, name, effects)
+        for array in arrays:
+            if found := self._place(array):
+                self._log.touch(0, name, ("r", *found))
 
     def writes(self, array: Any, value: Any, name: str) -> None:
         if found := self._place(array):
-            self._log.write(now(), 0, name, [("w", *found, _value(array, value))])
+            self._log.touch(0, name, ("w", *found, _value(array, value)))
 
     def indexed(self, array: Any, index: Any, code: str, value: Any, name: str) -> None:
         """Elements that a list of indices or a mask names."""

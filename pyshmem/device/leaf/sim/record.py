@@ -91,12 +91,13 @@ def _element(array: np.ndarray, index: Any, code: str, value: Any = None) -> Non
         pe, heap, ((low, high),) = found
         _write(thread, "cuda.atomic", [("a", pe, heap, low, high, 0, "other", None, None, True)])
     elif code == "r":
-        _write(thread, "read", [("r", *found)])
+        log().touch(agent_of(thread), "read", ("r", *found))
     else:
         one = part.size == 1 and np.size(value) == 1
         integer = one and part.dtype.kind in "iu"
         same = hash(str(value)) if one else None
-        _write(thread, "store", [("w", *found, int(value) if integer else None, same)])
+        written = int(value) if integer else None
+        log().touch(agent_of(thread), "store", ("w", *found, written, same))
 
 
 #: The module of teams' rows, which stands above the leaves: ``pyshmem.device`` names it.
