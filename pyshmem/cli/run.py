@@ -15,25 +15,20 @@ from .._core.errors import LaunchError, ShmemError
 from .._core.settings import tell_misspelt
 from ..launcher import binding
 from ..launcher.control import NativeControl
-from ..launcher.hosts import run_on_hosts
 from ..launcher.job import run_job
 from ..launcher.other_launchers import of_another_launcher
 from ..launcher.output.streams import occupy_standard_streams
 from ..launcher.settings import check_settings, settle_device, started_by_another
 from ..launcher.spec import JobSpec, resolve_command
+from ._hosts import Over, host_options
 
 
 class _Run(click.Command):
-    """A command that says where ``-n`` stands: behind the script it is the script's."""
+    """A command that knows other launchers' options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
-        except click.MissingParameter as error:
-            if error.param is None or error.param.name != "n_pes":
-                raise
-            text = "Missing option '-n' / '--n-pes', before the script: run -n 4 script.py"
-            raise click.UsageError(text, ctx) from None
         except click.NoSuchOption as error:
             if told := of_another_launcher(error.option_name):
                 raise click.UsageError(
@@ -83,18 +78,13 @@ _SECONDS_TO_START = 0.5  # of a CPU, for a PE: docs/scaling.md
     "--n-pes",
     "-np",
     type=_NumberOfPes(min=1),
-    required=True,
-    help="Number of PEs; -np is the same.",
+    help="Number of PEs; -np is the same. Not needed where --hosts or --hostfile says how many.",
 )
-@click.option(
-    "--hosts",
-    metavar="A,B",
-    help="Hosts to run on, by the installed oshrun: a,b for even shares, or a:2,b:6.",
-)
+@host_options
 @click.option(
     "--conduit",
     type=click.Choice(["auto", "shm", "openshmem", "ucx"]),
-    help="How PEs reach each other; openshmem with --hosts alone.  [PYSHMEM_CONDUIT]",
+    help="How PEs reach each other; openshmem has --hosts started by oshrun.  [PYSHMEM_CONDUIT]",
 )
 @click.option(
     "--device",
@@ -156,8 +146,8 @@ _SECONDS_TO_START = 0.5  # of a CPU, for a PE: docs/scaling.md
 @click.argument("target", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(
-    n_pes: int,
-    hosts: str | None,
+    n_pes: int | None,
+    over: Over,
     conduit: str | None,
     device: str | None,
     heap_size: str | None,
@@ -187,29 +177,33 @@ def run(
     OMP_NUM_THREADS, OPENBLAS_NUM_THREADS, MKL_NUM_THREADS, NUMBA_NUM_THREADS and the like are set to a
     PE's share of the CPUs, unless set. With -l or --output-dir, a terminal shows after 5 s of silence
     where the PEs stand.
-    With --hosts the command becomes oshrun, which starts the PEs, passes settings on and reports: TARGET
-    and Python have to be at the same path on all hosts, and ssh has to reach them.
+    With --hosts or --hostfile, ssh starts a launcher on each host, which starts the PEs there: TARGET,
+    Python and the folder have to be at the same path on all hosts, and ssh has to reach them without
+    asking for a password. No PE reads standard input then.
     """
     sizes = {"HEAP_SIZE": heap_size, "DEVICE_HEAP_SIZE": device_heap_size}
     _export(CONDUIT=conduit, DEVICE=device, CHECK=check, **sizes)
     try:
-        check_settings(hosts=hosts is not None)
-        tell_misspelt(os.environ if hosts is None else ())  # there PE 0 does
+        check_settings(hosts=over.is_asked)
+        command = _command(target, arguments, code, module=module)
+        job: dict[str, Any] = {"command": command, "timeout": timeout, "grace": grace, "tag": tag}
+        if over.is_asked:
+            here_only = {"output-dir": output_dir, "gdb": gdb, "attach": attach}
+            refused = [f"--{name}" for name in _given(here_only)]
+            sys.exit(over.run(n_pes, refused, bind=bind, **job))
+        if n_pes is None:
+            text = "Missing option '-n' / '--n-pes', before the script: run -n 4 script.py"
+            raise click.UsageError(text, click.get_current_context())
+        tell_misspelt(os.environ)
         chosen = settle_device(n_pes)
         spec = JobSpec(
             n_pes=n_pes,
-            command=_command(target, arguments, code, module=module),
             device=chosen,
-            timeout=timeout,
-            grace=grace,
-            tag=tag,
             output_dir=output_dir,
-            shares=binding.shares(n_pes, bind, chosen, finer=True) if hosts is None else (),
+            shares=binding.shares(n_pes, bind, chosen, finer=True),
             debugged=_debugged(n_pes, gdb, attach),
+            **job,
         )
-        if hosts is not None:
-            here_only = {"output-dir": output_dir, "bind": bind, "gdb": gdb, "attach": attach}
-            run_on_hosts(spec, hosts, [f"--{name}" for name in _given(here_only)])
         _warn_of_another_launcher(n_pes)
         control = _prepared(spec)
     except (ShmemError, ValueError, OSError) as error:

@@ -29,7 +29,9 @@ class Guard:
     def __init__(self, job: str) -> None:
         # The environment stays, for this Python may need its LD_LIBRARY_PATH or PYTHONHOME to start;
         # but for the name of a job that the launcher itself may be in, which would find the guard.
-        environment = {name: text for name, text in os.environ.items() if name != "PYSHMEM_JOB"}
+        environment = {
+            name: text for name, text in os.environ.items() if name not in leftovers.MARKS
+        }
         # What is blocked here is blocked there, for good. Not a function to call after fork: programs
         # that call ``launch`` have threads.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _DEAF_TO)

@@ -22,21 +22,21 @@ from .output.progress import Progress
 from .output.streams import PARTIAL_AGE, Sink, Stream, write_all
 from .output.tracebacks import Alike
 from .process import Process, files_of
-from .signals import ENDING, PASSED, Held, Signals, stop_here
+from .signals import ENDING, PASSED, Heard, Signals, stop_here
 from .spec import JobSpec
 
 # Signals to the PEs that are left, and the seconds before each: from the cause, or from the signal
 # before it, however late that one was. All are gone within two.
-_AFTER_FAILURE = ((0.7, signal.SIGTERM), (0.5, signal.SIGKILL))  # they may report first
+AFTER_FAILURE = ((0.7, signal.SIGTERM), (0.5, signal.SIGKILL))  # they may report first
 
 _PATIENCE = 1.0  # seconds after which whoever asked the job to end is told what it waits for
 _READERS_PATIENCE = 2.0  # seconds that a job which is being ended waits for who reads its output
-_KILL_AT_ONCE = (0.0, signal.SIGKILL)
+KILL_AT_ONCE = (0.0, signal.SIGKILL)
 _GIVE_UP = (5.0, 0)  # on a process in an uninterruptible call of the kernel
 _LEFTOVER_GRACE = 0.5  # what PEs started in the background may take to end by itself
 _TURN = 0.25  # the most that a turn of the loop takes where there is time for it
 _SAME_REQUEST = 0.3  # timeout(1) and the like signal a process and then its group
-_TIMED_OUT = 124  # as timeout(1) does
+TIMED_OUT = 124  # as timeout(1) does
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 
@@ -92,7 +92,7 @@ class Job:
         self,
         spec: JobSpec,
         control: Control,
-        signals: Signals | Held,
+        signals: Heard,
         progress: Progress | None = None,
     ) -> None:
         self.spec = spec
@@ -111,10 +111,11 @@ class Job:
     def run(self) -> None:
         """Start the PEs and see all of them off; of what it began nothing is left, whatever happens."""
         with ExitStack() as stack:
-            stack.enter_context(files_of(self.spec.n_pes))
+            stack.enter_context(files_of(len(self.spec.pes)))
             self.selector = stack.enter_context(selectors.DefaultSelector())
-            self.spec = replace(self.spec, port=stack.enter_context(ranks.meeting_point()))
-            guard = Guard(self.spec.job)
+            if not self.spec.port:
+                self.spec = replace(self.spec, port=stack.enter_context(ranks.meeting_point()))
+            guard = Guard(self.spec.mark)
             stack.callback(self._dismiss, guard)
             stack.callback(self._look_back)
             stack.callback(self._clean_up)
@@ -126,7 +127,7 @@ class Job:
     # ---- start ---------------------------------------------------------------------------
 
     def _start(self, guard: Guard) -> None:
-        for pe in range(self.spec.n_pes):
+        for pe in self.spec.pes:
             process = Process(
                 pe, self.spec, self.control.fd, self._output_of(pe), self._alike, self._may_wait
             )
@@ -198,7 +199,7 @@ class Job:
     def _heed_deadline(self, now: float) -> None:
         if now >= self._deadline and self.ending is None:
             what = f"job still running after {self.spec.timeout:g} s"
-            self._end(what, _TIMED_OUT, _AFTER_FAILURE)
+            self._end(what, TIMED_OUT, AFTER_FAILURE)
 
     def _give_back(self, seconds: float) -> None:
         """Leave out what passed while this process stood still: the PEs may have stood still too."""
@@ -247,9 +248,9 @@ class Job:
         if failed and self.ending is None:
             first = failed[0]
             why = f"PE {first.pe} (pid {first.pid}) {report.how_it_ended(first.returncode or 0)}"
-            self._end("", 0, _AFTER_FAILURE, abort=why)
+            self._end("", 0, AFTER_FAILURE, abort=why)
         elif ended and self.ending is None and self.control.global_exit() == 0:
-            self._end("", 0, _AFTER_FAILURE)
+            self._end("", 0, AFTER_FAILURE)
 
     def _hear(self, number: int) -> None:
         if number == signal.SIGTSTP:
@@ -260,7 +261,7 @@ class Job:
         elif number in ENDING and self.ending is not None:
             now = time.monotonic()
             if now - self.ending.since > _SAME_REQUEST:  # asked again: no more grace
-                self.ending.steps, self.ending.due = [_KILL_AT_ONCE, _GIVE_UP], now
+                self.ending.steps, self.ending.due = [KILL_AT_ONCE, _GIVE_UP], now
         elif number in ENDING:
             grace = self.spec.grace
             ending = self._end(
@@ -290,7 +291,7 @@ class Job:
         standing = self._standing()
         due = now + steps[0][0]
         self.ending = _Ending(what, status, standing, [*steps, _GIVE_UP], since=now, due=due)
-        if abort or status == _TIMED_OUT:
+        if abort or status == TIMED_OUT:
             self.control.abort(abort or what)
         return self.ending
 
@@ -366,7 +367,7 @@ class Job:
             if process.target is not None and not process.in_foreground
         ]
         grace = _LEFTOVER_GRACE if self.ending is None else 0.0
-        self._leftovers = leftovers.end(self.spec.job, leaders, grace)
+        self._leftovers = leftovers.end(self.spec.mark, leaders, grace)
 
     def _wait_for_killed(self) -> None:
         """PEs that were killed just now; as long as it takes a process that can end at all."""
@@ -384,7 +385,7 @@ class Job:
             say([f"ended {self._leftovers} process(es) that the PEs had started and left running"])
 
     def _look_back(self) -> None:
-        self.failed.sort(key=self._how_likely)
+        self.failed.sort(key=self.how_likely)
         self._global_exit = self.control.global_exit()
 
     @staticmethod
@@ -412,16 +413,16 @@ class Job:
         if not primary and self._global_exit == 0:
             return 0, []
         cause = (primary or self.failed)[0]
-        return cause.exit_status(), self._failure_lines(cause)
+        return cause.exit_status(), self.failure_lines(cause)
 
-    def _how_likely(self, process: Process) -> int:
+    def how_likely(self, process: Process) -> int:
         """Where it stands among the causes; those that ended while we did not look have no order."""
         by_signal = (process.returncode or 0) < 0 and not process.cut_short
         if by_signal and process.returncode != -signal.SIGABRT:
             return 0  # it had no choice
         return 1 if process.pe == self.control.failed() else 2
 
-    def _failure_lines(self, cause: Process) -> list[str]:
+    def failure_lines(self, cause: Process) -> list[str]:
         assert self.ending is not None
         places = dict(self.ending.standing)
         lines = [f"PE {cause.pe} (pid {cause.pid}) {cause.how_it_ended()}"]

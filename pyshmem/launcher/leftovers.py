@@ -5,7 +5,7 @@ A number says nothing of a process: it is given to the next one when its process
 So a process is known as a ``Target``, and every signal of the launcher goes through ``send``.
 
 A PE dies with the launcher (``PR_SET_PDEATHSIG``), but what a PE started does not. Such processes
-are known by ``PYSHMEM_JOB`` in their environment, or by the process group of their PE.
+are known by ``MARKS`` in their environment, or by the process group of their PE.
 
 Standard library only and no relative import: ``guard.py`` starts this file as a program of its own.
 Its standard input holds number and start time of a PE a line; ``done`` tells it that the launcher
@@ -29,6 +29,10 @@ LATER = "later"
 
 #: Seconds that a guard stays that somebody had stopped.
 _STAY = 1.0
+
+#: By which of these variables a process belongs to a job. The second is of one host of several, of which
+#: two may be one machine.
+MARKS = ("PYSHMEM_JOB", "PYSHMEM_HOST")
 
 #: Looks for processes that do not end, one each 0.01 s: in seconds, a machine that stood still had none.
 _TRIES = 200
@@ -148,12 +152,12 @@ def find(job: str, leaders: Collection[Target] = ()) -> list[tuple[int, int]]:
     """Living processes that belong to ``job``, other than the calling one: number and start of each.
 
     Args:
-        job: its name; who has it in the environment belongs to it.
+        job: its mark; who has it in the environment, as one of ``MARKS``, belongs to it.
         leaders: PEs, whose groups belong to it for as long as they are the groups that these began.
     """
     if not can_look():
         return []
-    needle = b"\0PYSHMEM_JOB=" + os.fsencode(job) + b"\0"
+    needles = [os.fsencode(f"\0{name}={job}\0") for name in MARKS]
     of_group = {leader.pid: leader for leader in leaders}
     named: list[tuple[int, Facts]] = []
     grouped: list[tuple[int, Facts]] = []
@@ -161,7 +165,7 @@ def find(job: str, leaders: Collection[Target] = ()) -> list[tuple[int, int]]:
         facts = facts_of(pid)
         if facts is None or facts.state in b"ZX" or pid == os.getpid():
             continue
-        if _is_named(pid, needle):
+        if _is_named(pid, needles):
             named.append((pid, facts))
         elif facts.group in of_group:
             grouped.append((pid, facts))
@@ -178,10 +182,11 @@ def _is_still(pid: int, before: Facts) -> bool:
     return now is not None and (now.start, now.group) == (before.start, before.group)
 
 
-def _is_named(pid: int, needle: bytes) -> bool:
+def _is_named(pid: int, needles: list[bytes]) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return needle in b"\0" + file.read() + b"\0"
+            found = b"\0" + file.read() + b"\0"
+        return any(needle in found for needle in needles)
     except OSError:
         return False  # gone, or not ours
 

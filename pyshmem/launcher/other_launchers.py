@@ -9,8 +9,8 @@ _INSTEAD: tuple[tuple[str, str], ...] = (
         "-n 4 says how many PEs",
     ),
     (
-        "--host --hostfile -H --machinefile -f --nnodes --nodes --nodelist -w --node-rank --node_rank",
-        "--hosts a,b names the hosts (a:2,b:6 their shares)",
+        "--host -H --machinefile -f --nnodes --nodes --nodelist -w --node-rank --node_rank",
+        "--hosts a,b names the hosts (a:2,b:6 their shares), --hostfile a file of them",
     ),
     (
         "--master-addr --master_addr --master-port --master_port --rdzv-backend --rdzv_backend "
@@ -18,8 +18,8 @@ _INSTEAD: tuple[tuple[str, str], ...] = (
         "the PEs of this host find each other by themselves; on several hosts, --hosts a,b",
     ),
     (
-        "-x --env --export -genv",
-        "PEs have this command's environment: set the variable in front of it",
+        "-x --export -genv",
+        "PEs of this host have this command's environment; --env NAME passes a variable to other hosts",
     ),
     (
         "--gpus --gpus-per-task --gpus-per-node --gres",

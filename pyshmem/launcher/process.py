@@ -88,9 +88,8 @@ class Process:
         out: int | None = subprocess.PIPE
         if in_gdb or not (tag or callable(stdout)):
             out = None if callable(stdout) else stdout
-        share = spec.shares[pe] if spec.shares else None
         try:
-            with binding.bound(share):
+            with binding.bound(spec.share_of(pe)):
                 self._process = subprocess.Popen(
                     spec.command_of(pe),
                     env=spec.environment(pe, control_fd),
@@ -126,7 +125,9 @@ class Process:
         """How stderr keeps tracebacks whole, where several PEs write to one place."""
         if spec.n_pes == 1 or spec.output_dir is not None:
             return {}
-        if spec.sinks is not None:  # of launch, whose report is an exception
+        if (
+            spec.sinks is not None and not spec.tells_alike
+        ):  # of launch, whose report is an exception
             return {"gathered": Gathered()}
         return {"gathered": Gathered(), "is_shown": functools.partial(alike.is_shown, self.pe)}
 

@@ -17,8 +17,18 @@ MARK = "RANK_SET_BY"
 NAMES = (*_PLACE, "MASTER_ADDR", "MASTER_PORT", MARK)
 
 
-def variables(pe: int, n_pes: int, port: int, environment: Mapping[str, str]) -> dict[str, str]:
-    """What ``environment`` does not say yet: place and meeting point.
+def variables(
+    pe: int,
+    n_pes: int,
+    port: int,
+    environment: Mapping[str, str],
+    *,
+    here: range | None = None,
+    address: str = "127.0.0.1",
+) -> dict[str, str]:
+    """What ``environment`` does not say yet: place and meeting point, ``port`` at ``address``.
+
+    ``here``: the PEs of this host; None: all.
 
     All of the place or none: half of it somebody else's would be two places. What an outer job of this
     launcher has set is not this job's.
@@ -26,10 +36,11 @@ def variables(pe: int, n_pes: int, port: int, environment: Mapping[str, str]) ->
     ours = MARK in environment and environment[MARK] == _mark_of(environment)
     found: dict[str, str] = {}
     if ours or not any(name in environment for name in _PLACE):
-        place = dict(zip(_PLACE, (pe, n_pes, pe, n_pes), strict=True))
+        here = here or range(n_pes)
+        place = dict(zip(_PLACE, (pe, n_pes, pe - here.start, len(here)), strict=True))
         found = {name: str(number) for name, number in place.items()}
         found[MARK] = _mark_of(found)
-    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} if port else {}
+    meeting = {"MASTER_ADDR": address, "MASTER_PORT": str(port)} if port else {}
     return found | {name: text for name, text in meeting.items() if ours or name not in environment}
 
 

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 #: What asks the job to end: passed on to the PEs, which have some time for it.
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -69,6 +69,17 @@ class Signals:
             return list(os.read(self.fd, 4096))
         except BlockingIOError:
             return []
+
+
+class Heard(Protocol):
+    """What the loop of a job asks for the signals that are meant for it."""
+
+    fd: int  #: readable when there are some; -1: none will come
+    tells_ends: bool  #: whether it is when a PE has ended, too
+
+    def take(self) -> list[int]:
+        """Numbers of the signals that came since the last call, in their order."""
+        ...
 
 
 class Held:

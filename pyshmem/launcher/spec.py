@@ -24,6 +24,8 @@ PLACE = tuple(
     f"PYSHMEM_{name}"
     for name in ("PE", "N_PES", "LOCAL_PE", "CORES", "JOB", "CONTROL_FD", "CHECK_FD")
 )
+#: What it tells them besides where they are on several hosts.
+MEETING = tuple(f"PYSHMEM_{name}" for name in ("HOST", "RENDEZVOUS", "RENDEZVOUS_FD", "SECRET"))
 
 
 def resolve_command(target: str, arguments: Sequence[str], *, module: bool = False) -> list[str]:
@@ -73,6 +75,8 @@ class JobSpec:
     minds_launcher = False
     #: Where output goes: a function a stream instead of the launcher's own descriptors.
     sinks: tuple[Sink, Sink] | None = None
+    #: Whether tracebacks of PEs that are alike are passed on once, though output goes to ``sinks``.
+    tells_alike = False
 
     def command_of(self, pe: int) -> Sequence[str]:
         """What ``pe`` runs."""
@@ -88,6 +92,24 @@ class JobSpec:
         return True
 
     @property
+    def pes(self) -> range:
+        """The PEs that this launcher starts."""
+        return range(self.n_pes)
+
+    @property
+    def mark(self) -> str:
+        """What is in the environment of all that the job started here, see ``leftovers.py``."""
+        return self.job
+
+    def share_of(self, pe: int) -> Share | None:
+        """The CPUs and threads of ``pe``; None: as the launcher's."""
+        return self.shares[pe - self.pes.start] if self.shares else None
+
+    def place_of(self, pe: int, environment: Mapping[str, str]) -> dict[str, str]:
+        """The place of ``pe`` by PyTorch's names, as far as ``environment`` does not say it."""
+        return ranks.variables(pe, self.n_pes, self.port, environment)
+
+    @property
     def reader(self) -> int | None:
         """The PE that reads the launcher's standard input: one under gdb, else the first."""
         return next((pe for pe, how in self.debugged.items() if how == "gdb"), 0)
@@ -95,14 +117,14 @@ class JobSpec:
     def environment(self, pe: int, control_fd: int) -> dict[str, str]:
         """The environment of ``pe``: the launcher's, and the job's."""
         variables = dict(os.environ)
-        if self.shares:
-            variables |= self.shares[pe].variables(variables)
-        variables |= ranks.variables(pe, self.n_pes, self.port, variables)
+        if share := self.share_of(pe):
+            variables |= share.variables(variables)
+        variables |= self.place_of(pe, variables)
         variables.update({f"PYSHMEM_{name}": value for name, value in self.settings.items()})
         variables.update(
             PYSHMEM_PE=str(pe),
             PYSHMEM_N_PES=str(self.n_pes),
-            PYSHMEM_LOCAL_PE=str(pe),
+            PYSHMEM_LOCAL_PE=str(pe - self.pes.start),
             PYSHMEM_CORES=str(cpus_together(self.shares)),
             PYSHMEM_JOB=self.job,
             PYSHMEM_CONTROL_FD=str(control_fd),

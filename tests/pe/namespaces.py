@@ -7,19 +7,18 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from netns import Namespaces
 from oshrun import permission, reason_to_skip
 
 RunCommand = Callable[..., object]
 Hosts = Callable[..., list[str]]
 
 HOSTS = tuple(f"pysh-{os.getpid()}-{letter}" for letter in "abc")
-HUB = f"pysh-{os.getpid()}-hub"
-SECONDS_TO_LINK = 10
+NAMESPACES = Namespaces(HOSTS, f"pysh-{os.getpid()}-hub")
 
 # oshrun calls it as it would call ssh: the host, then the command.
 AGENT = """#!/bin/sh
@@ -27,43 +26,6 @@ host=$1
 shift
 exec ip netns exec "$host" unshare --uts --ipc sh -c "hostname $host; $*"
 """
-
-
-def ip(*arguments: str) -> str:
-    command = ["ip", *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
-
-
-def make_hosts() -> None:
-    for host in (HUB, *HOSTS):
-        ip("netns", "add", host)
-    ip("-n", HUB, "link", "add", "bridge", "type", "bridge")
-    ip("-n", HUB, "link", "set", "bridge", "up")
-    for number, host in enumerate(HOSTS):
-        end = f"port{number}"
-        ip("-n", host, "link", "add", f"pysh{number}", "type", "veth", "peer", end, "netns", HUB)
-        ip("-n", HUB, "link", "set", end, "master", "bridge")
-        ip("-n", HUB, "link", "set", end, "up")
-    for number, host in enumerate(HOSTS):
-        ip("-n", host, "addr", "add", f"10.213.97.{number + 1}/24", "dev", f"pysh{number}")
-        ip("-n", host, "link", "set", f"pysh{number}", "up")
-        ip("-n", host, "link", "set", "lo", "up")
-    for number, host in enumerate(HOSTS):
-        wait_for_link(host, f"pysh{number}")
-
-
-def wait_for_link(host: str, device: str) -> None:
-    """Until the kernel has noticed both ends: UCX takes a link that is not up for none at all."""
-    deadline = time.monotonic() + SECONDS_TO_LINK
-    while "state UP" not in ip("-n", host, "-o", "link", "show", device):
-        if time.monotonic() > deadline:
-            pytest.fail(f"{device} of {host} is not up after {SECONDS_TO_LINK} s")
-        time.sleep(0.05)
-
-
-def remove_hosts() -> None:
-    for host in (*HOSTS, HUB):
-        subprocess.run(["ip", "netns", "del", host], capture_output=True, timeout=30)
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +42,9 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     agent.write_text(AGENT)
     agent.chmod(0o755)
     try:
-        make_hosts()
+        NAMESPACES.make()
     except (subprocess.CalledProcessError, OSError) as error:
-        remove_hosts()
+        NAMESPACES.remove()
         pytest.skip(f"network namespaces are not allowed: {getattr(error, 'stderr', error)}")
 
     def command(n: int, device: str = "sim", count: int = 2, shared: bool = False) -> list[str]:
@@ -99,7 +61,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
         return [*here, *job, sys.executable]
 
     yield command
-    remove_hosts()
+    NAMESPACES.remove()
 
 
 def run(run_command: RunCommand, hosts: Hosts, n: int, *arguments: str | Path, **how: object):

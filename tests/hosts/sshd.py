@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two hosts that ssh reaches: network namespaces with an sshd in each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from environment import clean_environment
+from netns import Namespaces, ip
+
+NAMES = ("a", "b")
+
+SSHD = """
+Port 22
+ListenAddress {address}
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/key.pub
+PermitRootLogin yes
+StrictModes no
+UsePAM no
+PidFile none
+"""
+
+CLIENT = """
+Host {name}
+    HostName {address}
+    User root
+    IdentityFile {folder}/key
+    IdentitiesOnly yes
+    StrictHostKeyChecking no
+    UserKnownHostsFile {folder}/known
+    LogLevel ERROR
+"""
+
+
+@dataclass
+class Hosts:
+    """Hosts ``a`` and ``b``. Commands run on ``a``, as those of a user who has logged in there do."""
+
+    namespaces: Namespaces
+    folder: Path
+    daemons: list[subprocess.Popen[bytes]]
+
+    @property
+    def ssh(self) -> str:
+        """What ``--ssh`` takes to reach them."""
+        return f"ssh -F {self.folder}/config -o BatchMode=yes -o ConnectTimeout=5"
+
+    def on(self, name: str, *command: str) -> list[str]:
+        """The command, on that host."""
+        return ["ip", "netns", "exec", self.namespaces.names[NAMES.index(name)], *command]
+
+    def run(self, *arguments: str) -> list[str]:
+        """``pyshmem run`` on host a, which starts a job by ssh."""
+        command = [sys.executable, "-m", "pyshmem", "run", "--ssh", self.ssh, "--device", "none"]
+        return self.on("a", *command, *arguments)
+
+    def link(self, state: str) -> None:
+        """Set the link of host b ``up`` or ``down``."""
+        ip("-n", self.namespaces.names[1], "link", "set", "pysh1", state)
+
+    def close(self) -> None:
+        for daemon in self.daemons:
+            daemon.kill()
+            daemon.wait()
+        self.namespaces.remove()
+
+
+def made(folder: Path) -> Hosts:
+    names = [f"pysh-{os.getpid()}-ssh-{name}" for name in NAMES]
+    namespaces = Namespaces(names, f"pysh-{os.getpid()}-ssh-hub", "10.213.98")
+    hosts = Hosts(namespaces, folder, [])
+    try:
+        namespaces.make()
+        for key in ("key", "host_key"):
+            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
+            subprocess.run(command, check=True, timeout=30)
+        Path("/run/sshd").mkdir(exist_ok=True)
+        client = ""
+        for number, name in enumerate(NAMES):
+            where = {"address": namespaces.address(number), "folder": folder, "name": name}
+            (folder / f"sshd-{name}").write_text(SSHD.format(**where))
+            client += CLIENT.format(**where)
+            sshd = [str(shutil.which("sshd", path=SEARCHED)), "-D", "-f", str(folder / f"sshd-{name}")]
+            hosts.daemons.append(subprocess.Popen(hosts.on(name, *sshd)))
+        (folder / "config").write_text(client)
+        for name in NAMES:
+            wait_for_ssh(hosts, name)
+    except BaseException:
+        hosts.close()
+        raise
+    return hosts
+
+
+#: sshd is not on the path of all who may start it.
+SEARCHED = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def wait_for_ssh(hosts: Hosts, name: str) -> None:
+    deadline = time.monotonic() + 20
+    command = hosts.on("a", *hosts.ssh.split(), name, "true")
+    while subprocess.run(command, capture_output=True, timeout=30).returncode:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no sshd answers on host {name}")
+        time.sleep(0.1)
+
+
+def reason_to_skip() -> str:
+    if os.geteuid():
+        return "network namespaces need root"
+    for name in ("ip", "ssh", "sshd", "ssh-keygen"):
+        if not shutil.which(name, path=SEARCHED):
+            return f"{name} is not installed"
+    return ""
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    """Hosts a and b, for the tests of a file."""
+    if reason := reason_to_skip():
+        pytest.skip(reason)
+    try:
+        found = made(tmp_path_factory.mktemp("ssh"))
+    except (subprocess.CalledProcessError, OSError) as error:
+        pytest.skip(f"no hosts can be made here: {getattr(error, 'stderr', None) or error}")
+    yield found
+    found.close()
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a user's shell: no place in a job that the tests themselves may run in."""
+    clean = clean_environment()
+    for name in set(os.environ) - set(clean):
+        monkeypatch.delenv(name)
