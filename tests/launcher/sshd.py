@@ -8,12 +8,9 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-from environment import clean_environment
 from netns import Namespaces, ip
 
 NAMES = ("a", "b")
@@ -89,7 +86,12 @@ def made(folder: Path) -> Hosts:
             where = {"address": namespaces.address(number), "folder": folder, "name": name}
             (folder / f"sshd-{name}").write_text(SSHD.format(**where))
             client += CLIENT.format(**where)
-            sshd = [str(shutil.which("sshd", path=SEARCHED)), "-D", "-f", str(folder / f"sshd-{name}")]
+            sshd = [
+                str(shutil.which("sshd", path=SEARCHED)),
+                "-D",
+                "-f",
+                str(folder / f"sshd-{name}"),
+            ]
             hosts.daemons.append(subprocess.Popen(hosts.on(name, *sshd)))
         (folder / "config").write_text(client)
         for name in NAMES:
@@ -120,24 +122,3 @@ def reason_to_skip() -> str:
         if not shutil.which(name, path=SEARCHED):
             return f"{name} is not installed"
     return ""
-
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    """Hosts a and b, for the tests of a file."""
-    if reason := reason_to_skip():
-        pytest.skip(reason)
-    try:
-        found = made(tmp_path_factory.mktemp("ssh"))
-    except (subprocess.CalledProcessError, OSError) as error:
-        pytest.skip(f"no hosts can be made here: {getattr(error, 'stderr', None) or error}")
-    yield found
-    found.close()
-
-
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of a user's shell: no place in a job that the tests themselves may run in."""
-    clean = clean_environment()
-    for name in set(os.environ) - set(clean):
-        monkeypatch.delenv(name)
