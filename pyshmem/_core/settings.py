@@ -109,6 +109,8 @@ SETTINGS = (
     Setting("LOCAL_PE", "integer", "-1", "number of this PE on its host (set by the launcher)"),
     Setting("CORES", "integer:0:", "0", "CPUs of this host's PEs together (set by the launcher that binds them)"),
     Setting("JOB", "string", "", "name of the job, the same on every PE (set by the launcher)"),
+    Setting("HOST", "string", "",
+            "what the PEs of a host have in common, where its name is not it (set by the launcher)"),
     Setting("RENDEZVOUS", "string", "",
             "where PEs of several hosts meet PE 0, host:port or [address]:port (set by the launcher)"),
     Setting("RENDEZVOUS_FD", "integer", "-1", "descriptor of a socket that listens there, for PE 0 (set by the launcher)"),

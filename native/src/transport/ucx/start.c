@@ -38,7 +38,8 @@
 typedef struct card {
     uint64_t key;
     pysh_hello_t hello;
-    char host[64];
+    char host[64];     /* its name, for messages */
+    char identity[64]; /* what PEs of one host have in common: it, or what the launcher says */
     uint32_t ucx_major, ucx_minor, address_nbytes;
     char address[];
 } card_t;
@@ -59,7 +60,7 @@ static card_t *card_of(int pe) {
 /* ---- the end of PEs ---- */
 
 static bool on_host(int pe) {
-    return strcmp(pysh_ucx.host[pe], pysh_ucx.host[pysh_ucx.pe]) == 0;
+    return strcmp(card_of(pe)->identity, card_of(pysh_ucx.pe)->identity) == 0;
 }
 
 static const char *host_name(int pe) {
@@ -160,6 +161,7 @@ static void ucx_progress(void) {
 /* ---- cards ---- */
 
 static int fill_card(const ishmemx_config_t *config, card_t *card) {
+    const char *identity, *origin;
     size_t nbytes;
     int status;
 
@@ -167,6 +169,9 @@ static int fill_card(const ishmemx_config_t *config, card_t *card) {
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "no random numbers");
     pysh_hello_fill(config, &card->hello);
     gethostname(card->host, sizeof card->host - 1);
+    if ((status = ishmemx_setting("HOST", &identity, &origin)))
+        return status;
+    snprintf(card->identity, sizeof card->identity, "%s", *identity ? identity : card->host);
     card->ucx_major = pysh_ucx.library->major;
     card->ucx_minor = pysh_ucx.library->minor;
     status = pysh_ucx_address(card->address, CARD_BYTES - sizeof *card, &nbytes);
@@ -207,6 +212,8 @@ static void take_cards(void) {
 
 static int meet_across_hosts(const pysh_join_t *join, const ishmemx_config_t *config, const card_t *mine) {
     int status = join->exchange(config, mine, own.cards, CARD_BYTES), n = 0, index = 0;
+    ishmemx_config_t here = *config;
+    char job[512];
 
     if (status || (status = compare_cards()))
         return status;
@@ -216,7 +223,10 @@ static int meet_across_hosts(const pysh_join_t *join, const ishmemx_config_t *co
             index = pe == config->pe ? n : index;
             own.pes[n++] = pe;
         }
-    return pysh_host_open(config, own.pes, n, index);
+    /* Two launchers of a job may be on one machine, and the PEs of each meet by themselves. */
+    snprintf(job, sizeof job, "%s.%s", config->job, mine->identity);
+    here.job = job;
+    return pysh_host_open(&here, own.pes, n, index);
 }
 
 static int meet_on_host(const ishmemx_config_t *config, const card_t *mine) {
