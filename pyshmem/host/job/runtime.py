@@ -30,7 +30,7 @@ from ..._core.library import (
 )
 from ..._core.settings import tell_misspelt
 from ..._foreign import environment
-from . import communicator, output, tracebacks
+from . import communicator, joining, output, tracebacks
 
 _lock = threading.RLock()
 _job: Job | None = None
@@ -193,6 +193,8 @@ def _start(
         config.heap_bytes = parse_size(heap_size)
     if device_heap_size is not None:
         config.device_heap_bytes = parse_size(device_heap_size)
+    if comm is None:
+        joining.meet(config.pe, config.n_pes, config.init_timeout_ns * 1e-9)
     chosen = choose_device(device, config.n_pes)
     config.accelerator = ACCELERATORS[chosen]
     if chosen == "cuda" and config.device < 0:

@@ -3,16 +3,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
-import struct
 from collections.abc import Sequence
 
 from ..._core.errors import LaunchError
-
-_SIOCGIFADDR = 0x8915
-_INTERFACE_NAME = 15  # characters, as Linux has it
+from ...host.job.joining import addresses
 
 
 def own_address(others: Sequence[str]) -> str:
@@ -21,68 +17,24 @@ def own_address(others: Sequence[str]) -> str:
     Else it is the address at which sshd of this host was reached, or the one from which this host
     reaches the first of ``others`` whose name it knows; 127.0.0.1 where there are none.
 
-    Raises: LaunchError (none is known).
+    Raises: LaunchError (none is known), OSError (the interface is not there).
     """
-    if name := os.environ.get("PYSHMEM_INTERFACE", ""):
-        return _of_interface(name)
+    if name := addresses.interface_asked_for():
+        return addresses.of_interface(name)
     told = os.environ.get("SSH_CONNECTION", "").split()
     if len(told) == 4:
         return told[2].partition("%")[0]
     if not others:
         return "127.0.0.1"
     for other in others:
-        if found := _towards(other.strip("[]")):
+        if found := addresses.towards(other.rpartition("@")[2]):
             return found
+    if found := addresses.only_one():
+        return found
     raise LaunchError(
         "by which of its addresses the other hosts reach this one is not known; "
         "PYSHMEM_INTERFACE names a network interface of it"
     )
-
-
-def _towards(other: str) -> str:
-    """The address from which packets to ``other`` would come; none is sent."""
-    try:
-        found = socket.getaddrinfo(other.rpartition("@")[2], 9, type=socket.SOCK_DGRAM)
-    except OSError:
-        return ""
-    for family, kind, protocol, _, address in found:
-        try:
-            with socket.socket(family, kind, protocol) as probe:
-                probe.connect(address)
-                return str(probe.getsockname()[0]).partition("%")[0]
-        except OSError:
-            continue
-    return ""
-
-
-def _of_interface(name: str) -> str:
-    """The address of a network interface: of IPv4, else a global one of IPv6."""
-    if len(name) <= _INTERFACE_NAME:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            try:
-                found = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", name.encode()))
-                return socket.inet_ntoa(found[20:24])
-            except OSError:
-                pass
-        if found6 := _global_of(name):
-            return found6
-    there = ", ".join(each for _, each in socket.if_nameindex())
-    raise LaunchError(
-        f"PYSHMEM_INTERFACE is {name}: no interface with an address here; there are {there}"
-    )
-
-
-def _global_of(name: str) -> str:
-    """An address of IPv6 that is not of one link alone."""
-    try:
-        with open("/proc/net/if_inet6", encoding="ascii") as file:
-            rows = [line.split() for line in file]
-    except OSError:
-        return ""
-    for digits, _, _, scope, _, interface in rows:
-        if interface == name and int(scope, 16) == 0:
-            return socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits))
-    return ""
 
 
 def opened(address: str, ports: range, *, listening: bool) -> socket.socket:
@@ -119,8 +71,3 @@ def _bind(made: socket.socket, address: str, ports: range) -> None:
             why = error
     assert why is not None
     raise why
-
-
-def with_port(address: str, port: int) -> str:
-    """``address:port``, of IPv6 as ``[address]:port``."""
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

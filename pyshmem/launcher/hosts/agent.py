@@ -18,12 +18,13 @@ from typing import Any
 
 from ..._core import library
 from ..._core.errors import ShmemError
+from ...host.job.joining.addresses import with_port
 from .. import binding
 from ..control import NativeControl
 from ..job import AFTER_FAILURE, KILL_AT_ONCE, Job, say
 from ..output import report
 from ..settings import check_settings, settle_device
-from .address import opened, own_address, with_port
+from .address import opened, own_address
 from .frames import Broken, Kind, fields_of, texts_of
 from .link import Link, Lost
 from .spec import HostSpec
