@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+from environment import listing
 from netns import Namespaces, ip
 
 NAMES = ("a", "b")
@@ -63,6 +65,16 @@ class Hosts:
     def link(self, state: str) -> None:
         """Set the link of host b ``up`` or ``down``."""
         ip("-n", self.namespaces.names[1], "link", "set", "pysh1", state)
+
+    def assert_no_session(self, seconds: float) -> None:
+        """Until no sshd serves anybody; their connections are closed then."""
+        deadline = time.monotonic() + seconds
+        while left := [
+            c for d in self.daemons for c in psutil.Process(d.pid).children(recursive=True)
+        ]:
+            # One command of `ip netns exec` stands between for a moment.
+            assert time.monotonic() < deadline, listing(left)
+            time.sleep(0.1)
 
     def close(self) -> None:
         for daemon in self.daemons:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jobs on several hosts of which a part fails, is killed, or is not reached: what is said, what is left."""
+"""Jobs on several hosts of which a part fails, is killed or not reached: what is said, what is left."""
 
 from __future__ import annotations
 
@@ -192,9 +192,8 @@ def on_b(ssh_hosts: Hosts, tmp_path: Path) -> Callable[[str], list[str]]:
 
     def begin(line: str) -> list[str]:
         agent = tmp_path / "agent.sh"
-        agent.write_text(
-            f'#!/bin/sh\nhost=$1; shift\n[ "$host" = a ] || set -- {shlex.quote(line)}\nexec {ssh_hosts.ssh} "$host" "$@"\n'
-        )
+        other = f'[ "$host" = a ] || set -- {shlex.quote(line)}'
+        agent.write_text(f'#!/bin/sh\nhost=$1; shift\n{other}\nexec {ssh_hosts.ssh} "$host" "$@"\n')
         agent.chmod(0o755)
         command = ssh_hosts.on("a", sys.executable, "-m", "pyshmem", "run", "--device", "none")
         return [*command, "--hosts", "a:1,b:1", "--ssh", str(agent)]

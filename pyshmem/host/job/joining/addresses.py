@@ -35,7 +35,9 @@ def of_interface(name: str) -> str:
         if found6 := _global_of(name):
             return found6
     there = ", ".join(each for _, each in socket.if_nameindex())
-    raise OSError(f"PYSHMEM_INTERFACE is {name}: no interface with an address here; there are {there}")
+    raise OSError(
+        f"PYSHMEM_INTERFACE is {name}: no interface with an address here; there are {there}"
+    )
 
 
 def _global_of(name: str) -> str:

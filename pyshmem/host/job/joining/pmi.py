@@ -32,7 +32,9 @@ def tell(pe: int, n_pes: int, text: Callable[[], str], seconds: float) -> str:
     _ask(fd, "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")
     name = _value(_ask(fd, "cmd=get_my_kvsname", "my_kvsname"), "kvsname")
     if pe == 0:  # a value has no blanks
-        _ask(fd, f"cmd=put kvsname={name} key=pyshmem value={text().replace(' ', '|')}", "put_result")
+        _ask(
+            fd, f"cmd=put kvsname={name} key=pyshmem value={text().replace(' ', '|')}", "put_result"
+        )
     _ask(fd, "cmd=barrier_in", "barrier_out")
     told = _value(_ask(fd, f"cmd=get kvsname={name} key=pyshmem", "get_result"), "value")
     _ask(fd, "cmd=finalize", "finalize_ack")

@@ -67,7 +67,12 @@ def tell(pe: int, n_pes: int, text: Callable[[], str], seconds: float) -> str:
     collect = _Info(b"pmix.collect", 0, _Value(_BOOL, _Data(flag=True)))
     every = _Proc(me.nspace, _WILDCARD)
     _check(
-        library, "Fence", ctypes.byref(every), ctypes.c_size_t(1), ctypes.byref(collect), ctypes.c_size_t(1)
+        library,
+        "Fence",
+        ctypes.byref(every),
+        ctypes.c_size_t(1),
+        ctypes.byref(collect),
+        ctypes.c_size_t(1),
     )
     found = ctypes.POINTER(_Value)()
     first = _Proc(me.nspace, 0)

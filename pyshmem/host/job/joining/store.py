@@ -36,7 +36,9 @@ def tell(pe: int, n_pes: int, text: Callable[[], str], seconds: float) -> str:
     Raises: OSError (the store does not answer in time), ValueError (it says something else).
     """
     global _rounds
-    run, restart = (os.environ.get(f"TORCHELASTIC_{name}", "") for name in ("RUN_ID", "RESTART_COUNT"))
+    run, restart = (
+        os.environ.get(f"TORCHELASTIC_{name}", "") for name in ("RUN_ID", "RESTART_COUNT")
+    )
     key = f"pyshmem/{run}/{restart}/{_rounds}".encode()
     _rounds += 1
     deadline = time.monotonic() + seconds if seconds else float("inf")
