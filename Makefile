@@ -9,7 +9,7 @@ PES := 1 2 3 4
 QUICK_HOST := rma atomics signals collectives teams heap
 QUICK_DEVICE := put_get signals waits faults collectives
 # All but what needs PyTorch, or several hosts.
-FOLDERS := $(filter-out tests/pytorch tests/hosts,$(sort $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
+FOLDERS := $(filter-out tests/pytorch tests/hosts tests/launcher,$(sort $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
 # To collect what is in the others takes seconds. tests/conftest.py sees that none is missed.
 SERIAL = $(shell grep -l mark.serial $(FOLDERS:%=%/test_*.py))
 SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
@@ -40,13 +40,14 @@ test: lint ## all but what takes long; tests that need a GPU say so and are skip
 test-long: ready-test ## GPU code compiled for sm_90, sm_80 and sm_100, every order of the ring's steps, 128 PEs, checking mode, whole suites on 1, 2 and 4 PEs
 	$(BESIDE) -m "long and not serial" $(FOLDERS)
 	$(PYTEST) -m "long and serial" $(SERIAL)
+	$(PYTEST) -m long tests/hosts tests/launcher
 
 nightly: ## what .ci/run leaves out, for a quiet machine; its last log is kept in build/nightly.log
 	@mkdir -p build
 	@bash -o pipefail -c '$(MAKE) test-long 2>&1 | tee build/nightly.log'
 
-test-hosts: ready-test ## conduit ucx: suites, ends and strangers on two and three hosts out of network namespaces, as root
-	$(PYTEST) tests/hosts
+test-hosts: ready-test ## conduit ucx, and the launcher over ssh: on two and three hosts out of network namespaces, as root
+	$(PYTEST) -m "not long" tests/hosts tests/launcher
 
 test-torch: ready-torch ## pyshmem.interop.torch on the CPU; installs torch (the range is in pyproject.toml)
 	$(PYTEST) tests/pytorch

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from netns import Namespaces
+from netns import ip as ip
+from netns import wait_for_link as wait_for_link
 from oshrun import permission, reason_to_skip
 
 RunCommand = Callable[..., object]
@@ -19,6 +21,7 @@ Hosts = Callable[..., list[str]]
 
 HOSTS = tuple(f"pysh-{os.getpid()}-{letter}" for letter in "abc")
 NAMESPACES = Namespaces(HOSTS, f"pysh-{os.getpid()}-hub")
+make_hosts, remove_hosts = NAMESPACES.make, NAMESPACES.remove
 
 # oshrun calls it as it would call ssh: the host, then the command.
 AGENT = """#!/bin/sh
@@ -42,9 +45,9 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     agent.write_text(AGENT)
     agent.chmod(0o755)
     try:
-        NAMESPACES.make()
+        make_hosts()
     except (subprocess.CalledProcessError, OSError) as error:
-        NAMESPACES.remove()
+        remove_hosts()
         pytest.skip(f"network namespaces are not allowed: {getattr(error, 'stderr', error)}")
 
     def command(n: int, device: str = "sim", count: int = 2, shared: bool = False) -> list[str]:
@@ -61,7 +64,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
         return [*here, *job, sys.executable]
 
     yield command
-    NAMESPACES.remove()
+    remove_hosts()
 
 
 def run(run_command: RunCommand, hosts: Hosts, n: int, *arguments: str | Path, **how: object):

@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from namespaces import HOSTS, Hosts, RunCommand
-from netns import wait_for_link
+from namespaces import HOSTS, Hosts, RunCommand, wait_for_link
 from oshrun import permission
 
 pytestmark = pytest.mark.flaky(reruns=1)  # as in test_oshrun.py

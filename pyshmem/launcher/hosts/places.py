@@ -66,7 +66,7 @@ def _shared(what: str, names: list[str], n_pes: int | None) -> list[Place]:
 
 
 def places_in(file: Path, n_pes: int | None) -> list[Place]:
-    """By a file with a line a host, as Open MPI and DeepSpeed have: ``a slots=4``; ``#`` begins a comment.
+    """By a file with a line a host, as Open MPI and DeepSpeed have: ``a slots=4``; ``#`` for comments.
 
     With ``n_pes`` the hosts are filled in their order, each up to its slots; else all slots are used.
     A line without ``slots=`` is one slot.

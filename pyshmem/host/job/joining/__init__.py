@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How PEs on several hosts learn where they meet, when another launcher started them.
 
-PE 0 opens a socket, and tells the others its address and a secret by what their launcher offers: the store of
-``torchrun``, PMIx, or PMI-1. From there on the PEs join as those of ``pyshmem run --hosts`` do: by
-PYSHMEM_RENDEZVOUS and PYSHMEM_SECRET, which are set here.
+PE 0 opens a socket, and tells the others its address and a secret by what their launcher offers: the
+store of ``torchrun``, PMIx, or PMI-1. From there on the PEs join as those of ``pyshmem run --hosts`` do:
+by PYSHMEM_RENDEZVOUS and PYSHMEM_SECRET, which are set here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WAYS = (
 
 
 def way_here() -> Way | None:
-    """How this process would tell the PEs of other hosts; None: nothing is there, or nothing is needed."""
+    """How this process would tell the PEs of other hosts; None: nothing is there, or is needed."""
     if os.environ.get(RENDEZVOUS) or "PYSHMEM_PE" in os.environ:
         return None
     if not lib.ishmemx_several_hosts():
@@ -52,7 +52,7 @@ def way_here() -> Way | None:
 
 
 def is_wanted(way: Way) -> bool:
-    """Whether the PEs go by UCX. An OpenSHMEM library joins by PMIx and PMI itself, so there UCX is asked for."""
+    """Whether the PEs go by UCX; where an OpenSHMEM library may join by PMIx or PMI, if asked for."""
     conduit = library.setting("CONDUIT")[0].lower()
     return conduit == "ucx" or (conduit == "auto" and way is WAYS[0])
 
@@ -94,8 +94,8 @@ def listener() -> tuple[socket.socket, str]:
 def own_address() -> str:
     """The address of this host that the others reach.
 
-    That of PYSHMEM_INTERFACE; else the one from which this host reaches MASTER_ADDR, or that of its name,
-    where it is none of this host alone; else that of its one network interface.
+    That of PYSHMEM_INTERFACE; else the one from which this host reaches MASTER_ADDR, or that of its
+    name, where it is none of this host alone; else that of its one network interface.
 
     Raises: OSError (none is known, or the interface is not there).
     """
@@ -107,5 +107,6 @@ def own_address() -> str:
     if found := addresses.only_one():
         return found
     raise OSError(
-        "by which address the other hosts reach this one is not known: PYSHMEM_INTERFACE names its interface"
+        "by which address the other hosts reach this one is not known: PYSHMEM_INTERFACE names its "
+        "network interface"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PMI-1 over the descriptor PMI_FD: hydra, MPICH's and Intel MPI's launcher, speaks it; no library is needed."""
+"""PMI-1 over the descriptor PMI_FD, without a library: launchers of MPICH and Intel MPI speak it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def is_there() -> bool:
 
 
 def tell(pe: int, n_pes: int, text: Callable[[], str], seconds: float) -> str:
-    """On PE 0 put ``text`` into the job's space; on all PEs what PE 0 has put there. The launcher waits for all.
+    """On PE 0 put ``text`` into the job's space; on all PEs what PE 0 has put there.
 
-    A process has one conversation: after it, MPI cannot be started in it.
+    The launcher waits for all. A process has one conversation: after it, MPI cannot be started in it.
 
     Raises: OSError (it does not answer), ValueError (it says something else).
     """

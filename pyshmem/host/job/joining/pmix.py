@@ -53,8 +53,8 @@ def tell(pe: int, n_pes: int, text: Callable[[], str], seconds: float) -> str:
     me = _Proc()
     _check(library, "Init", ctypes.byref(me), None, ctypes.c_size_t(0))
     if not _rounds:
-        # Not before the end: an MPI_Init of this process behind it would fail, and mpirun takes a process
-        # that ends without it for one that crashed. PMIx counts its users.
+        # Not before the end: an MPI_Init of this process behind it would fail, and mpirun takes a
+        # process that ends without it for one that crashed. PMIx counts its users.
         atexit.register(library.PMIx_Finalize, None, ctypes.c_size_t(0))
     if me.rank != pe:
         raise ValueError(f"PMIx says this is rank {me.rank}, the launcher's variables {pe}")

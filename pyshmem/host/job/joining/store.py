@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The store that ``torchrun`` keeps for its job, spoken to without importing torch.
 
-What torch's TCPStore says is not written down anywhere but in its source (torch/csrc/distributed/c10d, of
-``TCPStore.cpp`` and ``TCPStoreBackend.hpp``): a byte for the question, lengths of eight bytes, all in the
-order of the machine. It has been the same from 2.1 to 2.11.
+What torch's TCPStore says is not written down anywhere but in its source (``TCPStore.cpp`` and
+``TCPStoreBackend.hpp`` of torch/csrc/distributed/c10d): a byte for the question, lengths of eight bytes,
+all in the order of the machine. It ran with torch 2.11.
 """
 
 from __future__ import annotations
