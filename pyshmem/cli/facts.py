@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .._core import kept_files, library, other_project
-from ..host.job import runtime
+from ..host.job import joining, runtime
 from ..host.tuning import gpus as tuned_gpus
 from ..host.tuning import table as tuning
 
@@ -99,6 +99,8 @@ def ucx_library() -> str:
 
 def joins_by() -> str:
     """How PEs of several hosts find each other in this environment."""
+    if way := joining.way_here():
+        return f"{way.name}: where PE 0 listens, and a secret"
     return str(library.ffi.string(library.lib.ishmemx_join()).decode())
 
 

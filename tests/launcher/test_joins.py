@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whole programs over two hosts, by each way to start them: the PEs find each other, over UCX."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from environment import clean_environment
+from sshd import Hosts
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+GOES_ROUND = """
+import numpy as np, os, pyshmem
+
+job = pyshmem.init(heap_size="8M", device="none")
+box = pyshmem.zeros(4, np.int64)
+pyshmem.barrier_all()
+pyshmem.put(box, np.full(4, job.my_pe), (job.my_pe + 1) % job.n_pes)
+pyshmem.barrier_all()
+assert (box == (job.my_pe - 1) % job.n_pes).all()
+assert "PYSHMEM_SECRET" not in os.popen("env").read()
+print("went round", job.my_pe, "of", job.n_pes, flush=True)
+pyshmem.finalize()
+"""
+
+RunCommand = Callable[..., "subprocess.CompletedProcess[str]"]
+Run = Callable[..., list[str]]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    script = tmp_path / "goes_round.py"
+    script.write_text(GOES_ROUND)
+    return script
+
+
+def assert_went_round(done: subprocess.CompletedProcess[str], n: int) -> None:
+    found = sorted(re.findall(r"went round (\d) of (\d)", done.stdout))
+    assert found == [(str(pe), str(n)) for pe in range(n)], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("counts", [(1, 1), (2, 2), (1, 3)])
+def test_pes_of_two_hosts(
+    counts: tuple[int, int], run: Run, run_command: RunCommand, program: Path
+) -> None:
+    assert_went_round(run_command([*run(*counts), program], 120, check=True), sum(counts))
+
+
+def test_within_a_range_of_ports(run: Run, run_command: RunCommand, program: Path) -> None:
+    command = run(1, 1, options=("--ports", "21000-21100"))
+    assert_went_round(run_command([*command, program], 120, check=True), 2)
+
+
+def test_by_a_file_of_hosts(
+    ssh_hosts: Hosts, run_command: RunCommand, program: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "hosts").write_text("a slots=2\nb slots=2\n")
+    command = ssh_hosts.run("-n", "3", "--hostfile", str(tmp_path / "hosts"), str(program))
+    assert_went_round(run_command(command, 120, check=True), 3)
+
+
+def test_heat_over_two_hosts(ssh_hosts: Hosts, run_command: RunCommand, tmp_path: Path) -> None:
+    small = ("--rows", "24", "--cols", "24", "--steps", "20", "--out", str(tmp_path / "heat.png"))
+    command = ssh_hosts.run("--hosts", "a:1,b:1", "--device", "sim", str(EXAMPLES / "heat.py"))
+    done = run_command([*command, *small], 200, check=True)
+    assert re.search(r"maximum error against NumPy +│ +0\.00", done.stdout), done.stdout
+
+
+#: mpirun calls it as it would call ssh.
+AGENT = """#!/bin/sh
+host=$1
+shift
+exec ip netns exec "$host" unshare --uts --ipc sh -c "hostname $host; $*"
+"""
+
+
+def test_mpirun(ssh_hosts: Hosts, run_command: RunCommand, program: Path, tmp_path: Path) -> None:
+    if not shutil.which("mpirun"):
+        pytest.skip("mpirun is not installed")
+    agent = tmp_path / "agent.sh"
+    agent.write_text(AGENT)
+    agent.chmod(0o755)
+    names = ssh_hosts.namespaces.names
+    job = [
+        "mpirun",
+        "--allow-run-as-root",
+        "--mca",
+        "plm_rsh_agent",
+        str(agent),
+        "--bind-to",
+        "none",
+    ]
+    job += [
+        "--host",
+        ",".join(f"{name}:1" for name in names),
+        "-n",
+        "2",
+        "-x",
+        "PYSHMEM_CONDUIT=ucx",
+    ]
+    here = ssh_hosts.on("a", "unshare", "--uts", "--ipc", "sh", "-c")
+    here += [f'hostname {names[0]}; exec "$@"', "sh"]
+    done = run_command([*here, *job, sys.executable, str(program)], 120, check=True)
+    assert_went_round(done, 2)
+
+
+def test_info_says_by_what_a_process_joins() -> None:
+    variables = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
+    variables |= {"OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}
+    variables |= {"PMIX_NAMESPACE": "job", "PMIX_RANK": "0", "PYSHMEM_CONDUIT": "ucx"}
+    command = [sys.executable, "-m", "pyshmem", "info"]
+    environment = clean_environment(COLUMNS="200", **variables)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert re.search("which join by.*PMIx: where PE 0 listens", done.stdout), done.stdout
