@@ -181,6 +181,9 @@ def run(
     Python and the folder have to be at the same path on all hosts, and ssh has to reach them without
     asking for a password. No PE reads standard input then.
     """
+    if n_pes is None and not over.is_asked:
+        text = "Missing option '-n' / '--n-pes', before the script: run -n 4 script.py"
+        raise click.UsageError(text, click.get_current_context())
     sizes = {"HEAP_SIZE": heap_size, "DEVICE_HEAP_SIZE": device_heap_size}
     _export(CONDUIT=conduit, DEVICE=device, CHECK=check, **sizes)
     try:
@@ -191,9 +194,7 @@ def run(
             here_only = {"output-dir": output_dir, "gdb": gdb, "attach": attach}
             refused = [f"--{name}" for name in _given(here_only)]
             sys.exit(over.run(n_pes, refused, bind=bind, **job))
-        if n_pes is None:
-            text = "Missing option '-n' / '--n-pes', before the script: run -n 4 script.py"
-            raise click.UsageError(text, click.get_current_context())
+        assert n_pes is not None
         tell_misspelt(os.environ)
         chosen = settle_device(n_pes)
         spec = JobSpec(
