@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,10 +39,20 @@ class Over(NamedTuple):
         """Whether the job is one of several hosts."""
         return self.hosts is not None or self.hostfile is not None
 
+    def check(self, n_pes: int | None) -> None:
+        """Raises: UsageError (nothing says how many PEs the job has)."""
+        if n_pes is None and not self.is_asked:
+            text = "Missing option '-n' / '--n-pes', before the script: run -n 4 script.py"
+            raise click.UsageError(text, click.get_current_context())
+
     def run(
-        self, n_pes: int | None, refused: Sequence[str], *, bind: str | None, **job: Any
+        self, n_pes: int | None, here_only: Collection[str], *, bind: str | None, **job: Any
     ) -> int:
-        """Run it; the exit status. Raises: LaunchError, also for options that it does not have."""
+        """Run it; the exit status.
+
+        Raises: LaunchError, also for options that are given and that only a job on this host has.
+        """
+        refused = [f"--{name}" for name in here_only]
         found = self.places(n_pes)
         given = environment.given(self.env, os.environ)
         if library.setting("CONDUIT")[0].lower() == "openshmem":
@@ -117,8 +127,8 @@ _OPTIONS = (
         "--env",
         multiple=True,
         metavar="NAME[=VALUE]",
-        help="A variable for the PEs of all hosts, besides PATH and those that begin with PYSHMEM_, "
-        "UCX_, NUMBA_, TRITON_ or PYTHON. May be given again.",
+        help="A variable for the PEs of all hosts, besides PATH and those that begin with PYSHMEM, "
+        "UCX, NUMBA, TRITON or PYTHON. May be given again.",
     ),
     click.option(
         "--ports",

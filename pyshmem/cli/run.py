@@ -181,20 +181,16 @@ def run(
     Python and the folder have to be at the same path on all hosts, and ssh has to reach them without
     asking for a password. No PE reads standard input then.
     """
-    if n_pes is None and not over.is_asked:
-        text = "Missing option '-n' / '--n-pes', before the script: run -n 4 script.py"
-        raise click.UsageError(text, click.get_current_context())
+    over.check(n_pes)
     sizes = {"HEAP_SIZE": heap_size, "DEVICE_HEAP_SIZE": device_heap_size}
     _export(CONDUIT=conduit, DEVICE=device, CHECK=check, **sizes)
     try:
         check_settings(hosts=over.is_asked)
         command = _command(target, arguments, code, module=module)
         job: dict[str, Any] = {"command": command, "timeout": timeout, "grace": grace, "tag": tag}
-        if over.is_asked:
+        if over.is_asked or n_pes is None:
             here_only = {"output-dir": output_dir, "gdb": gdb, "attach": attach}
-            refused = [f"--{name}" for name in _given(here_only)]
-            sys.exit(over.run(n_pes, refused, bind=bind, **job))
-        assert n_pes is not None
+            sys.exit(over.run(n_pes, _given(here_only), bind=bind, **job))
         tell_misspelt(os.environ)
         chosen = settle_device(n_pes)
         spec = JobSpec(
