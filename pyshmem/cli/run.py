@@ -178,8 +178,7 @@ def run(
     PE's share of the CPUs, unless set. With -l or --output-dir, a terminal shows after 5 s of silence
     where the PEs stand.
     With --hosts or --hostfile, ssh starts a launcher on each host, which starts the PEs there: TARGET,
-    Python and the folder have to be at the same path on all hosts, and ssh has to reach them without
-    asking for a password. No PE reads standard input then.
+    Python and the folder have to be at the same path on all hosts. No PE reads standard input then.
     """
     over.check(n_pes)
     sizes = {"HEAP_SIZE": heap_size, "DEVICE_HEAP_SIZE": device_heap_size}
