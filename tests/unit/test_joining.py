@@ -91,7 +91,7 @@ def test_pe_0_listens_and_all_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     way = joining.Way("a test", lambda: True, lambda pe, n, text, seconds: text())
     monkeypatch.setattr(joining, "way_here", lambda: way)
     monkeypatch.setenv("PYSHMEM_INTERFACE", "lo")
-    joining.meet(0, 2, 1.0)
+    joining.join(0, 2, 1.0)
     host, _, port = os.environ["PYSHMEM_RENDEZVOUS"].partition(":")
     assert re.fullmatch("[0-9a-f]{32}", os.environ["PYSHMEM_SECRET"])
     with socket.socket(fileno=int(os.environ["PYSHMEM_RENDEZVOUS_FD"])) as listener:
@@ -104,7 +104,7 @@ def test_what_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(variable, text)
     monkeypatch.setattr(joining, "way_here", lambda: joining.WAYS[0])
     with pytest.raises(ShmemError, match=r"PE 1 cannot meet .* torchrun: 127\.0\.0\.2:1: "):
-        joining.meet(1, 2, 0.2)
+        joining.join(1, 2, 0.2)
 
 
 # ---- PMI-1 -------------------------------------------------------------------------------------------

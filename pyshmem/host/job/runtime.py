@@ -194,7 +194,7 @@ def _start(
     if device_heap_size is not None:
         config.device_heap_bytes = parse_size(device_heap_size)
     if comm is None:
-        joining.meet(config.pe, config.n_pes, config.init_timeout_ns * 1e-9)
+        joining.join(config.pe, config.n_pes, config.init_timeout_ns * 1e-9)
     chosen = choose_device(device, config.n_pes)
     config.accelerator = ACCELERATORS[chosen]
     if chosen == "cuda" and config.device < 0:

@@ -207,10 +207,10 @@ def _serve(link: Link) -> int:
                 kind, payload = link.next()
                 if kind is Kind.PREPARE:
                     link.send(Kind.READY, **_prepared(payload))
-                elif kind is Kind.MEET:
+                elif kind is Kind.LISTEN:
                     address, listener, port = _met(payload, stack)
                     there = with_port(address, listener.getsockname()[1])
-                    link.send(Kind.MET, address=address, rendezvous=there, port=port)
+                    link.send(Kind.LISTENS, address=address, rendezvous=there, port=port)
                 elif kind is Kind.START:
                     _run(payload, link, listener)
                     return 0

@@ -38,13 +38,13 @@ class Kind(IntEnum):
     """What a frame is. The first of the head's, then the agent's."""
 
     PREPARE = 1  #: go to that folder, take those variables, say what is there
-    MEET = 2  #: the agent of PE 0: open where the others meet it
+    LISTEN = 2  #: the agent of PE 0: open where the others meet it
     START = 3  #: start the PEs
     SIGNAL = 4  #: pass on
     END = 5  #: end the PEs: why
     GO_ON = 6  #: after SIGTSTP
     READY = 16
-    MET = 17
+    LISTENS = 17
     OUTPUT = 18  #: of PEs: one byte, 1 or 2 for stdout or stderr; then text
     ENDING = 19  #: this host's PEs are being ended, of their own accord: why
     DONE = 20  #: all of them have ended, and nothing is left

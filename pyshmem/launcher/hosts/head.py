@@ -240,8 +240,8 @@ class Head:
             remote.state = State.READY
             self._begin()
             if all(each.state is State.READY for each in self.remotes):
-                self._meet()
-        elif kind is Kind.MET:
+                self._have_pe_0_listen()
+        elif kind is Kind.LISTENS:
             self._start(fields_of(payload, address=str, rendezvous=str, port=int))
         elif kind is Kind.ENDING:
             why = fields_of(payload, why=str, quiet=bool)["why"]
@@ -261,7 +261,7 @@ class Head:
 
     # ---- start ---------------------------------------------------------------------------
 
-    def _meet(self) -> None:
+    def _have_pe_0_listen(self) -> None:
         devices = {remote.told["device"]: remote.name for remote in reversed(self.remotes)}
         if len(devices) > 1:
             found = ", ".join(f"{device} on {name}" for device, name in devices.items())
@@ -272,7 +272,7 @@ class Head:
         ports = self.wanted.ports
         first = self.remotes[0]
         others = [host for host in others if host != first.place.host]
-        first.say(Kind.MEET, others=others, ports=[ports.start, ports.stop])
+        first.say(Kind.LISTEN, others=others, ports=[ports.start, ports.stop])
 
     def _start(self, met: dict[str, Any]) -> None:
         secret = secrets.token_hex(16)

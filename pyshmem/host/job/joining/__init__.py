@@ -57,7 +57,7 @@ def is_wanted(way: Way) -> bool:
     return conduit == "ucx" or (conduit == "auto" and way is WAYS[0])
 
 
-def meet(pe: int, n_pes: int, seconds: float) -> None:
+def join(pe: int, n_pes: int, seconds: float) -> None:
     """Set where the PEs of several hosts meet, if something else than our launcher started them so.
 
     Raises: ShmemError (what the launcher offers does not answer).
