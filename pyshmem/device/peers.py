@@ -37,13 +37,13 @@ def distance_to(pe: int) -> int:
 
 
 @device_function
-def near() -> bool:
+def all_p2p() -> bool:
     """Does every PE reach the device heaps of all by loads and stores?"""
     return state(words.P2P) != 0
 
 
 @device_function
-def near_to(pe: int) -> bool:
+def is_p2p(pe: int) -> bool:
     """Does this PE reach the device heap of ``pe`` by loads and stores? Any answer for no PE."""
     return state(words.P2P) != 0 or (
         pe >= state_pe(words.NEAR_BEGIN)

@@ -30,7 +30,7 @@ def large_job(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_own_node_alone_is_near(large_job: None) -> None:
     """PE 5 has the place of PE 133 in the table, and PE 261 too."""
-    near = [pe for pe in range(-1, PEERS + 1) if peers.near_to(pe)]
+    near = [pe for pe in range(-1, PEERS + 1) if peers.is_p2p(pe)]
     assert near == list(range(128, 136))
     assert peers.distance_to(133) == 3 * STEP
 

@@ -48,19 +48,27 @@ WORDS = {
         "a thread of a group",
     ),
     "chosen": Word(("device", "fused"), "backend", "a participle"),
-    "meeting": Word(("fused", "host", "triton"), "sync, barrier", "launcher: where PEs join a job"),
+    "meeting": Word(
+        ("fused", "host", "triton", "device/team", "device/api"),
+        "sync, barrier",
+        "launcher: where PEs join a job",
+    ),
     "bundle": Word(
         ("fused", "host", "triton", "device"), "LL line", "stream_kernels: 12 of 16 bytes"
     ),
     "lean": Word(("fused", "device", "triton"), "small, LL", "a name of the contract"),
     "meet": Word(
-        ("fused", "triton", "gluon", "interop", "launcher"),
+        ("fused", "triton", "gluon", "interop", "launcher", "device/team", "device/api"),
         "sync (a team), program_barrier (a program's threads)",
         "check: threads of a history that come together",
     ),
     "piece": Word(("fused",), "chunk"),
     "pieces": Word(("fused",), "chunks"),
-    "near": Word(("fused", "triton", "gluon", "interop"), "p2p: peers' memory is mapped"),
+    "near": Word(
+        ("fused", "triton", "gluon", "interop", "device/team", "device/ring"),
+        "p2p: peers' memory is mapped",
+        "device/leaf: this GPU's memory",
+    ),
     "far": Word(("fused", "triton", "gluon", "interop"), "by_proxy", "PEs beyond loads and stores"),
     "lists": Word(("fused/moe/dispatch.py",), "routing table", "members' lists in the table"),
     "travel": Word(("",), "move"),

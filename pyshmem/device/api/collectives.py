@@ -13,7 +13,7 @@ from ..faults import FAULT_ADDRESS, FAULT_NELEMS, FAULT_PE, FAULT_STRIDE, OP, re
 from ..groups import Scope
 from ..leaf import backend as leaf
 from ..leaf.backend import address_of, device_function, read64, to_int64, write64
-from ..peers import NOWHERE, distance_to, my_pe, near_to, on_heap, reach_slowly
+from ..peers import NOWHERE, distance_to, is_p2p, my_pe, on_heap, reach_slowly
 from ..ring.requests import IPUT, ask
 from ..ring.transport import get_bytes
 from ..routine import scoped
@@ -21,7 +21,7 @@ from ..state import DEVICE_STAGE_BYTES
 from ..team import ll
 from ..team.flags import await_flag, outlined, raise_flags, steps, waited_op
 from ..team.ll import makes_ll
-from ..team.rows import member_pe, near_row, row_my_pe, row_n_pes, row_stage
+from ..team.rows import member_pe, row_is_p2p, row_my_pe, row_n_pes, row_stage
 from .strided import extent, push_blocks, request_unit
 
 _data = leaf.require("r")
@@ -43,7 +43,7 @@ def usable(array, nelems: int, op: int) -> bool:
         return True
     address, itemsize = address_of(array), leaf.itemsize_of(array)
     way = reach_slowly(address, nelems, array.size, itemsize, my_pe(), op)
-    if way != NOWHERE and near_to(my_pe()):
+    if way != NOWHERE and is_p2p(my_pe()):
         record_fault(FAULT_ADDRESS, op, -1, address, nelems * itemsize)
         return False
     return way != NOWHERE
@@ -130,7 +130,7 @@ def _broadcast(scope: Scope):
         if not _is_broadcast(row, dest, source, nelems, root):
             return
         epoch, mine = start(row, op), row_my_pe(row) == root
-        if near_row(row) and nbytes >= _PULL_FROM and row_n_pes(row) > 2:
+        if row_is_p2p(row) and nbytes >= _PULL_FROM and row_n_pes(row) > 2:
             if mine:
                 raise_flags(row, rank(), size(), epoch)
             elif rank() == 0:
@@ -220,7 +220,7 @@ def _alltoalls(scope: Scope):
         """To each member its elements, by stores or, a lane a member, by strided requests."""
         members, me = row_n_pes(row), row_my_pe(row)
         place = dest + me * nelems * dst * itemsize
-        if near_row(row):
+        if row_is_p2p(row):
             member = 0
             while member < members:
                 to = place + distance_to(member_pe(row, member))
@@ -288,7 +288,7 @@ def _holds(dest, total):
 
 def _make_by_stages(scope: Scope):
     """``f(row, dest, source, nelems, epoch)``: counts by the stages, where peers are out of reach."""
-    rank, sync, (_, _, send, meet_members, end, _) = scope.rank, scope.sync, steps(scope)
+    rank, sync, (_, _, send, sync_members, end, _) = scope.rank, scope.sync, steps(scope)
 
     @device_function
     def by_stages(row, dest, source, nelems, epoch):
@@ -298,7 +298,7 @@ def _make_by_stages(scope: Scope):
         sync()
         send(row, slot, slot, 0, 8)
         sync()
-        meet_members(row, epoch, _COLLECT)
+        sync_members(row, epoch, _COLLECT)
         total = _add_counts(row, epoch, row_n_pes(row))
         before = _add_counts(row, epoch, row_my_pe(row))
         if _holds(dest, total):
@@ -381,7 +381,7 @@ def _collect(scope: Scope):
         nelems, row = to_int64(nelems), enter(team, _COLLECT)
         if row == 0 or not usable(source, nelems, _COLLECT):
             return
-        if near_row(row):
+        if row_is_p2p(row):
             by_counts(row, dest, source, nelems)
         else:
             by_stages(row, dest, source, nelems, start(row, _COLLECT))

@@ -18,7 +18,7 @@ from ..state import CUTOVER_COLL, DEVICE_STAGE_BYTES
 from ..team import ll
 from ..team.flags import outlined, steps, waited_op
 from ..team.ll import makes_ll
-from ..team.rows import member_pe, near_row, row_my_pe, row_n_pes
+from ..team.rows import member_pe, row_is_p2p, row_my_pe, row_n_pes
 from .collectives import both_usable, half_of_stage
 
 FAMILY_OF = {"and": "t", "or": "t", "xor": "t", "max": "m", "min": "m", "sum": "s", "prod": "s"}
@@ -69,7 +69,7 @@ def _make_fold(kind: Kind, load):
 def _make_staged(scope: Scope, kind: Kind):
     """For few bytes, and peers out of reach: all pieces on all stages, then each combines them."""
     rank, size, op, count = scope.rank, scope.size, kind.op, kind.count
-    sync, (_, start, send, meet_members, _, done_with) = scope.sync, steps(scope)
+    sync, (_, start, send, sync_members, _, done_with) = scope.sync, steps(scope)
     fold16, fold1 = _make_fold(kind, raw16), _make_fold(kind, raw1)
 
     @outlined(scope)
@@ -96,7 +96,7 @@ def _make_staged(scope: Scope, kind: Kind):
             stage = half_of_stage(row, epoch)
             send(row, stage + row_my_pe(row) * room, source + done, step, piece)
             sync()
-            meet_members(row, epoch, op)
+            sync_members(row, epoch, op)
             combine_stage(row, dest + done, stage, room, piece, like)
             done += piece
             epoch += 1
@@ -187,7 +187,7 @@ def _make_many(scope: Scope, kind: Kind):
     member's block, which nobody else gets.
     """
     rank, size, (gather, gather_four) = scope.rank, scope.size, _make_gathers(kind.add)
-    _, start, _, meet_members, end, _ = steps(scope)
+    _, start, _, sync_members, end, _ = steps(scope)
     op, scatters = kind.op, kind.scatters
 
     @device_function
@@ -230,7 +230,7 @@ def _make_many(scope: Scope, kind: Kind):
     @device_function
     def many(row, dest, source, nbytes, like):
         epoch = start(row, op)
-        meet_members(row, epoch, op)  # the sources are ready, and the dests
+        sync_members(row, epoch, op)  # the sources are ready, and the dests
         begin = source + row_my_pe(row) * nbytes if scatters else source
         combine_share(row, dest, begin, nbytes, like)
         end(row, epoch + 1, op)  # and have been read
@@ -265,7 +265,7 @@ def make_combined(scope: Scope, kind: Kind, family: str):
             small(row, dest, source, nelems, taken)
         elif not both_usable(dest, nelems, source, taken, op):
             return
-        elif shares and near_row(row) and (d | s | nbytes) & 15 == 0 and are_many(row, nbytes):
+        elif shares and row_is_p2p(row) and (d | s | nbytes) & 15 == 0 and are_many(row, nbytes):
             many(row, d, s, nbytes, dest)
         else:
             staged(row, d, s, step, nbytes, dest)

@@ -28,16 +28,16 @@ def make_transfer(scope: Scope, put: bool):
         itemsize, most = leaf.itemsize_of(source), min(dest.size, source.size)
         nbytes, to, begin = nelems * itemsize, address_of(dest), address_of(source)
         if put:
-            near, there, own = in_reach(dest, nelems, most, pe), to, begin
+            reached, there, own = in_reach(dest, nelems, most, pe), to, begin
         else:
-            near, there, own = in_reach(source, nelems, most, pe), begin, to
+            reached, there, own = in_reach(source, nelems, most, pe), begin, to
         # One branch on the way to most copies, and no call: what has been loaded is known there.
         sure = (pe == my_pe()) | (not may_offload(nbytes))
-        if near & sure or (near and not offloads(nbytes, size(), own)):
+        if reached & sure or (reached and not offloads(nbytes, size(), own)):
             there += distance_to(pe)
             to, begin = (there, begin) if put else (to, there)
             copy(to, begin, nbytes, rank(), size())
-        elif not near and reach_slowly(there, nelems, most, itemsize, pe, op) == NOWHERE:
+        elif not reached and reach_slowly(there, nelems, most, itemsize, pe, op) == NOWHERE:
             return False
         elif leads():
             ring(to, begin, nbytes, pe, nbi)

@@ -7,7 +7,7 @@ from ..faults import FAULT_CHOICE, OP, record_fault
 from ..groups import Scope
 from ..leaf import backend as leaf
 from ..leaf.backend import address_of, device_function, to_int64
-from ..peers import BY_STORES, NOWHERE, beyond, by_owner, in_reach, my_pe, near_to, on_peer, reach
+from ..peers import BY_STORES, NOWHERE, beyond, by_owner, in_reach, is_p2p, my_pe, on_peer, reach
 from ..ring.cutover import offloads_put
 from ..ring.elements import tell_amo
 from ..ring.transport import ring_put, ring_put_signal
@@ -37,12 +37,12 @@ def _make_update(add, replace, releases: bool):
     def update(sig_addr, signal, sig_op, pe, op):
         if not _is_signal_op(sig_op, op):
             return
-        near = in_reach(sig_addr, 1, sig_addr.size, pe)
-        if near and sig_op == SIGNAL_SET:
+        reached = in_reach(sig_addr, 1, sig_addr.size, pe)
+        if reached and sig_op == SIGNAL_SET:
             replace(on_peer(sig_addr, pe), signal)
-        elif near and not by_owner(pe):
+        elif reached and not by_owner(pe):
             add(on_peer(sig_addr, pe), sig_addr, signal)
-        elif near or beyond(sig_addr, 1, sig_addr.size, pe, op) != NOWHERE:
+        elif reached or beyond(sig_addr, 1, sig_addr.size, pe, op) != NOWHERE:
             if releases:
                 leaf.fence()
             tell_amo(_AMO_ADD if sig_op == SIGNAL_ADD else _AMO_SET, sig_addr, signal, pe)
@@ -62,7 +62,7 @@ def _by_ring(dest, source, count, sig_addr, signal, sig_op, pe, nbi, op) -> None
     if reach(dest, count, min(dest.size, source.size), pe, op) == NOWHERE:
         return
     way = reach(sig_addr, 1, sig_addr.size, pe, op)
-    if near_to(pe) and way != NOWHERE and (sig_op == SIGNAL_ADD or way != BY_STORES):
+    if is_p2p(pe) and way != NOWHERE and (sig_op == SIGNAL_ADD or way != BY_STORES):
         ring_put(to, begin, nbytes, pe, False)
         _deliver(sig_addr, signal, sig_op, pe, op)
     elif way != NOWHERE:
@@ -85,7 +85,7 @@ def _make_put_signal(scope: Scope, op: int, nbi: bool):
         sync()
         if not _is_signal_op(sig_op, op):
             return
-        if not near_to(world) or (world != my_pe() and offloads_put(nbytes, size(), begin)):
+        if not is_p2p(world) or (world != my_pe() and offloads_put(nbytes, size(), begin)):
             if rank() == 0:
                 _by_ring(dest, source, count, sig_addr, signal, sig_op, world, nbi, op)
             sync()

@@ -12,13 +12,13 @@ from ..leaf.backend import add64, device_function, read64, state
 from ..ring.requests import settle
 from ..routine import scoped
 from ..state import SYNC_EPOCH, SYNC_SLOTS, TEAMS
-from ..team.flags import meeting
+from ..team.flags import make_sync
 
 _SYNC, _BARRIER = OP["sync_all"], OP["barrier_all"]
 _ALL_PES = 65 << ROUTINE_BITS  # PYSH_COLLECTIVE_ALL of node/node.h
 # The flags take part in every round, so adding 1 raises them to its number. That number is then
 # loaded while they fly: in front of the fence, the fence would wait for it.
-_meet = meeting(device_function(lambda flag, word: add64(flag, 1)), read64)
+_all_raise = make_sync(device_function(lambda flag, word: add64(flag, 1)), read64)
 
 
 @scoped()
@@ -29,7 +29,7 @@ def _meetings(scope: Scope) -> tuple:
     def synchronise(op):
         sync()
         word = state(SYNC_EPOCH)
-        _meet(state(TEAMS), state(SYNC_SLOTS), rank(), size(), word, op | _ALL_PES)
+        _all_raise(state(TEAMS), state(SYNC_SLOTS), rank(), size(), word, op | _ALL_PES)
         sync()
         if rank() == 0:
             add64(word, 1)

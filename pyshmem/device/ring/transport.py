@@ -9,7 +9,7 @@ routines.
 
 from .. import copies
 from ..leaf.backend import cold, device_function, in_global, load_near, store_near, write64
-from ..peers import distance_to, my_pe, near_to
+from ..peers import distance_to, is_p2p, my_pe
 from .cutover import offloads_get
 from .requests import DONE, GET, PUT, PUT_SIGNAL, RELEASE, G, P, ask, raise_for_team, tell
 
@@ -20,7 +20,7 @@ def _hand_over(request, dest, source, nbytes, sig, signal, pe, nbi) -> None:
     if nbi:
         tell(request | RELEASE, dest, source, nbytes, sig, signal, pe)
     else:
-        done = DONE if near_to(pe & 0xFFFFFFFF) else 0
+        done = DONE if is_p2p(pe & 0xFFFFFFFF) else 0
         ask(request | RELEASE | done, dest, source, nbytes, sig, signal, pe)
 
 
@@ -67,7 +67,7 @@ def ring_put_signal(dest, source, nbytes, sig, signal, pe_word, nbi) -> None:
 @device_function
 def get_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int) -> None:
     """``size`` lanes copy from ``pe``."""
-    if near_to(pe) and (pe == my_pe() or not offloads_get(nbytes, size, dest)):
+    if is_p2p(pe) and (pe == my_pe() or not offloads_get(nbytes, size, dest)):
         copies.pull(dest, source + distance_to(pe), nbytes, rank, size)
     elif rank == 0:
         ring_get(dest, source, nbytes, pe, False)
@@ -76,7 +76,7 @@ def get_bytes(dest: int, source: int, nbytes: int, pe: int, rank: int, size: int
 @device_function
 def store_flag(slot: int, dest: int, value: int, pe: int) -> None:
     """Eight bytes to ``pe``, relaxed, a flag of the team in ``slot``: it never goes back."""
-    if near_to(pe):
+    if is_p2p(pe):
         write64(dest + distance_to(pe), value)
     elif pe == my_pe():
         write64(dest, value)  # at once: nobody waits for words of their own

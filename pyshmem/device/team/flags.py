@@ -19,7 +19,7 @@ from ..faults import ROUTINE_BITS
 from ..groups import Scope, quotient
 from ..leaf import backend as leaf
 from ..leaf.backend import device_function, outline, rare, read64, state, stride, write64
-from ..peers import distance_to, my_pe, near, near_to
+from ..peers import all_p2p, distance_to, is_p2p, my_pe
 from ..ring.cutover import may_offload_put, offloads_put
 from ..ring.requests import RELEASE, SPREAD, ask
 from ..ring.transport import ring_put, store_flag
@@ -72,22 +72,22 @@ def _take_turns(row: int, flags: int, rank: int, epoch: int, waited_op: int) -> 
 
 
 @rare
-def _meet_far(row: int, flags: int, rank: int, size: int, epoch: int, waited_op: int) -> int:
-    """``meet`` in a job with PEs that are reached by the ring."""
+def _sync_by_proxy(row: int, flags: int, rank: int, size: int, epoch: int, waited_op: int) -> int:
+    """A round in a job with PEs that are reached by the ring."""
     if rows.meets_in_rounds(row):
         return _take_turns(row, flags, rank, epoch, waited_op)
     _raise_all(row, flags, rank, size, epoch)
     return _await_from(row, flags, rank + 1, size, epoch, waited_op)
 
 
-def meeting(raise_flag: Callable[[int, int], None], number_of: Callable[[int], int]):
+def make_sync(raise_flag: Callable[[int, int], None], number_of: Callable[[int], int]):
     """``f(row, flags, rank, size, count, waited_op)``: a round of flags.
 
     ``raise_flag(flag, count)`` raises a flag, ``number_of(count)`` is the round's number.
     """
 
     @device_function
-    def meet(row: int, flags: int, rank: int, size: int, count: int, waited_op: int) -> None:
+    def sync_team(row: int, flags: int, rank: int, size: int, count: int, waited_op: int) -> None:
         """The lanes share the other members: raise the flag at each, and wait for theirs.
 
         What the group stored before it met is released; it meets afterwards. Whatever is not the
@@ -97,7 +97,7 @@ def meeting(raise_flag: Callable[[int, int], None], number_of: Callable[[int], i
         members = row_n_pes(row)
         k = rank + 1
         # One branch: from the last flag seen to the next fence others wait.
-        if (k < members) & near():
+        if (k < members) & all_p2p():
             mine = flags + 8 * row_my_pe(row)
             step = stride(size)
             first = mine + state(DELTA + member_pe(row, other_member(row, k)))
@@ -118,12 +118,12 @@ def meeting(raise_flag: Callable[[int, int], None], number_of: Callable[[int], i
                     return
         elif k < members:
             leaf.fence()
-            _meet_far(row, flags, rank, size, number_of(count), waited_op)
+            _sync_by_proxy(row, flags, rank, size, number_of(count), waited_op)
 
-    return meet
+    return sync_team
 
 
-_meet = meeting(write64, device_function(lambda count: count))
+_all_raise = make_sync(write64, device_function(lambda count: count))
 
 
 @device_function
@@ -149,7 +149,7 @@ def await_flag(row: int, member: int, epoch: int, op: int) -> None:
 @device_function
 def _round(row: int, rank: int, size: int, epoch: int, op: int) -> int:
     """Everybody raises their flags and waits for the others'."""
-    _meet(row, rows.row_flags(row), rank, size, epoch, waited_op(row, op))
+    _all_raise(row, rows.row_flags(row), rank, size, epoch, waited_op(row, op))
     return 0
 
 
@@ -172,7 +172,7 @@ def _ask_each(row, but, dest, source, step, nbytes, rank, size) -> int:
         pe = member_pe(row, member)
         begin = source + member * step
         there = pe == my_pe() and begin == dest
-        if member != but and (but >= 0 or not near_to(pe)) and not there:
+        if member != but and (but >= 0 or not is_p2p(pe)) and not there:
             ring_put(dest, begin, nbytes, pe, False)
         member += size
     return 0
@@ -184,7 +184,7 @@ def _push_in_turn(row, dest, source, step, nbytes, rank, size) -> int:
     member = 0
     while member < row_n_pes(row):
         pe = member_pe(row, member)
-        if near_to(pe):
+        if is_p2p(pe):
             copies.push(dest + distance_to(pe), source + member * step, nbytes, rank, size)
         member += 1
     return 0
@@ -196,7 +196,7 @@ def _ask_far(row, dest, source, step, nbytes, rank, size) -> int:
 
     That goes to each node once, where PEs of a node are near.
     """
-    if step != 0 or not near_to(my_pe()):
+    if step != 0 or not is_p2p(my_pe()):
         _ask_each(row, -1, dest, source, step, nbytes, rank, size)
     elif rank == 0 and nbytes > 0:
         ask(SPREAD | RELEASE, dest, source, nbytes, rows.team_number(row) - 1, 0, my_pe())
@@ -207,7 +207,7 @@ def _ask_far(row, dest, source, step, nbytes, rank, size) -> int:
 def _spread(row: int, dest: int, source: int, step: int, nbytes: int, rank: int, size: int) -> int:
     """``nbytes`` from ``source + m * step`` to ``dest`` at every member m, all at once."""
     members = row_n_pes(row)
-    if not rows.near_row(row):
+    if not rows.row_is_p2p(row):
         # They branch off here: a warp whose lanes only do so inside of a call was seen not to meet.
         if rank < row_n_pes(row):
             _ask_far(row, dest, source, step, nbytes, rank, size)
@@ -285,7 +285,7 @@ def steps(scope: Scope) -> tuple:
         spread(row, dest, source, step, nbytes, rank(), size())
 
     @device_function
-    def meet_members(row, epoch, op):
+    def sync_members(row, epoch, op):
         """A round of a group that has met."""
         round_of_flags(row, rank(), size(), epoch, op)
         sync()
@@ -297,4 +297,4 @@ def steps(scope: Scope) -> tuple:
         round_of_flags(row, rank(), size(), epoch, op)
         finish(row, epoch)
 
-    return enter, start, send, meet_members, end, finish
+    return enter, start, send, sync_members, end, finish

@@ -20,7 +20,7 @@ from ..peers import distance_to
 from ..state import CUTOVER_LL, LL_HALF_BYTES
 from ..wait_loop import POLLS_PER_CHECK, go_on
 from .flags import begin_call, other_member
-from .rows import member_pe, near_row, row_ll, row_ll_slot, row_my_pe, row_n_pes
+from .rows import member_pe, row_is_p2p, row_ll, row_ll_slot, row_my_pe, row_n_pes
 
 #: Of the threshold of blocks and grids, by which a warp's and a thread's are smaller: the units that a
 #: lane waits for come one after the other.
@@ -44,7 +44,7 @@ def makes_ll(scope: Scope):
         # of the slot's size would stand in front of every small collective.
         slots = ((2 * nbytes + 32 + _UNIT - 1) & -_UNIT) * row_n_pes(row)
         few = (nbytes >= 0) & (nbytes < state(CUTOVER_LL) >> shift)
-        return few & (slots <= LL_HALF_BYTES) and near_row(row)
+        return few & (slots <= LL_HALF_BYTES) and row_is_p2p(row)
 
     return fits
 

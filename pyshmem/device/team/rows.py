@@ -41,19 +41,19 @@ def _word(number: int):
 row_flags = _word(words.DEVICE_TEAM_FLAGS)
 row_stage, _row_pes = _word(words.DEVICE_TEAM_STAGE), _word(words.DEVICE_TEAM_PES)
 row_ll, row_ll_slot = _word(words.DEVICE_TEAM_LL), _word(words.DEVICE_TEAM_LL_SLOT)
-_row_near = _word(words.DEVICE_TEAM_NEAR)
+_row_p2p = _word(words.DEVICE_TEAM_NEAR)
 
 
 @device_function
-def near_row(row: int) -> bool:
+def row_is_p2p(row: int) -> bool:
     """Do all members reach each other by loads and stores? One answer on all of them."""
-    return state(P2P) != 0 or _row_near(row) > 0
+    return state(P2P) != 0 or _row_p2p(row) > 0
 
 
 @device_function
 def meets_in_rounds(row: int) -> bool:
     """Of a team with far members: are there too many of them for a flag each?"""
-    return _row_near(row) == words.TEAM_OF_ROUNDS
+    return _row_p2p(row) == words.TEAM_OF_ROUNDS
 
 
 def _number(at_hand: int, number: int):
