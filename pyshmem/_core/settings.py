@@ -66,6 +66,8 @@ SETTINGS = (
             "how collectives on streams are done: op:size=ll:32x64 or op:size=direct:64x512 (blocks x threads),..."),
     Setting("STREAM_OVERLAP", "flag", "1",
             "collectives of few bytes on streams are launched before the kernels in front of them have ended, and wait on the GPU"),
+    Setting("STREAM_GRAPHS", "flag", "0",
+            "kernels that come again and again on a stream with the same arguments are launched as graphs of one kernel, which takes the host less time"),
     Setting("STREAM_SIGNALS", "choice:driver|waits|kernel", "waits",
             "what small kernels do on streams in the driver's place: nothing, waits for words, or signals too; they need room on the GPU"),
     Setting("FUSED", "string", "",

@@ -208,6 +208,44 @@ static void in_graphs(void) {
     MUST(ishmemx_graph_drop(graph));
 }
 
+static int graphs_of(int calls, size_t nbytes, void *where) {
+    int before = fake_cuda("fake_cuda_graphs", 0), launched = fake_cuda("fake_cuda_launched", 0);
+
+    for (int i = 0; i < calls; i++)
+        MUST(ishmemx_broadcast_on_stream(&ishmemx_team_world, dest, source, nbytes, 0, where));
+    MUST(ishmemx_stream_finish(where));
+    CHECK(fake_cuda("fake_cuda_launched", 0) == launched + calls);
+    CHECK(fake_cuda("fake_cuda_word", 21) == (int)nbytes);
+    return fake_cuda("fake_cuda_graphs", 0) - before;
+}
+
+/* What comes a fourth time in its place is a graph; a capture has the kernel itself; each stream has its own. */
+static void by_kept_graphs(void) {
+    void *other, *graph = NULL;
+    int before, first, few;
+
+    MUST(ishmemx_stream_create(&other));
+    first = graphs_of(5, 16, other);
+    CHECK(first >= 2 && first <= 5);
+    CHECK(graphs_of(5, 16, other) == 5);
+    CHECK(graphs_of(5, 16, NULL) == 0); /* a default stream has none */
+    few = graphs_of(3, 12, other) + graphs_of(3, 20, other);
+    CHECK(few == 0);
+    CHECK(graphs_of(5, 16, other) >= 4); /* one of them may have had to give way */
+    MUST(ishmemx_capture_begin(other));
+    before = fake_cuda("fake_cuda_graphs", 0);
+    MUST(ishmemx_broadcast_on_stream(&ishmemx_team_world, dest, source, 16, 0, other));
+    CHECK(fake_cuda("fake_cuda_graphs", 0) == before);
+    MUST(ishmemx_capture_end(other, &graph));
+    MUST(ishmemx_graph_replay(graph, other));
+    MUST(ishmemx_stream_finish(other));
+    CHECK(fake_cuda("fake_cuda_word", 21) == 16);
+    MUST(ishmemx_graph_drop(graph));
+    for (size_t nbytes = 1; nbytes < 2000; nbytes++) /* more than the table has room for; each is right */
+        graphs_of(2, nbytes, other);
+    MUST(ishmemx_stream_destroy(other));
+}
+
 static void refused(const char *what, int status, int expected, const char *part) {
     if (status != expected || !strstr(ishmemx_error(), part))
         fail("%s: status %d, %s", what, status, ishmemx_error());
@@ -299,6 +337,7 @@ int main(void) {
     checked(by_signal_kernels, "kernels of signals");
     checked(in_graphs, "graphs");
     checked(spoilt_captures, "captures that fail");
+    checked(by_kept_graphs, "graphs that are kept");
     checked(by_engine, "copy engines");
     mistakes();
     MUST(ishmemx_capture_begin(stream));

@@ -57,6 +57,9 @@ int fake_cuda_atomics(void) { /* kernels for atomic operations that have run */
 int fake_cuda_word_kernels(void) { /* kernels that store a word or wait for one, launched */
     return __atomic_load_n(&fake.word_kernels, __ATOMIC_SEQ_CST);
 }
+int fake_cuda_graphs(int more) { /* that have been launched */
+    return __atomic_add_fetch(&fake.graphs, more, __ATOMIC_SEQ_CST);
+}
 int fake_cuda_word(int at) { /* of the last one */
     return (int)fake.launched_words[at];
 }

@@ -70,7 +70,7 @@ typedef struct fake {
     bool capturing, freeing, full; /* what tests turn on */
     CUresult lost;                 /* what every call returns from now on; 0: the GPU is there */
     int slow_us;
-    int refused, launched, launched_blocks, launched_cooperative, atomics, word_kernels;
+    int refused, launched, launched_blocks, launched_cooperative, atomics, word_kernels, graphs;
     int64_t launched_words[MAX_WORDS];
     library_t *last_library;
 } fake_t;

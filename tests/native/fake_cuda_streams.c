@@ -336,6 +336,7 @@ CUresult cuGraphInstantiateWithFlags(work_t **executable, work_t *graph, unsigne
     return SUCCESS;
 }
 CUresult cuGraphLaunch(work_t *executable, stream_t *stream) {
+    __atomic_add_fetch(&fake.graphs, 1, __ATOMIC_SEQ_CST);
     for (const work_t *work = executable; work; work = work->next)
         if (fake_enqueue(stream, *work))
             return INVALID_VALUE;

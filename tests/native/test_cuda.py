@@ -24,7 +24,7 @@ INCLUDE = [f"-I{ROOT / 'host_proxy'}", f"-I{ROOT / 'native' / 'src'}"]
 PIECES = {"PYSHMEM_P2P": "0", "PYSHMEM_DEVICE_HEAP_SIZE": "32M"}
 PROGRAMS: list[tuple[str, str, dict[str, str]]] = [
     ("cuda_captures", "cuda", {}),
-    ("cuda_streams", "cuda", {}),
+    ("cuda_streams", "cuda", {"PYSHMEM_STREAM_GRAPHS": "1"}),
     ("cuda_waits", "cuda", {}),
     ("ring_pieces", "sim", {"PYSHMEM_P2P": "0", "PYSHMEM_DEVICE_HEAP_SIZE": "32M"}),
     (

@@ -11,6 +11,7 @@
 #include "accel/cuda/amo.h"
 #include "accel/cuda/driver.h"
 #include "accel/cuda/gpu.h"
+#include "accel/cuda/kept_launches.h"
 #include "accel/cuda/side_stream.h"
 #include "accel/cuda/word_kernels.h"
 #include "base/status.h"
@@ -51,10 +52,12 @@ int pysh_cuda_streams_open(void) {
         result = find_early_starts(&major);
     if (result)
         return pysh_cuda_fail(result, "making a stream for state blocks");
+    pysh_cuda_kept_open();
     return pysh_cuda_words_open(major, starts_early, filling, zero);
 }
 
 void pysh_cuda_streams_close(void) {
+    pysh_cuda_kept_close();
     pysh_cuda_side_close();
     pysh_cuda_words_close();
     if (filling)
@@ -212,12 +215,16 @@ static int count_multiprocessors(void) {
     return multiprocessors;
 }
 
-static int launch(const pysh_launch_t *launch, void *stream) {
-    bool early = launch->early && starts_early;
-    CUlaunchAttribute attribute = {.id = early ? CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-                                               : CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+static int blocks_of(const pysh_launch_t *launch) {
+    return launch->kernel->cooperative && launch->blocks > multiprocessors ? multiprocessors : launch->blocks;
+}
+
+/* `early_start`: the kernel waits by itself for what is in front of it. */
+static CUresult start_kernel(const pysh_launch_t *launch, bool early_start, CUstream stream) {
+    CUlaunchAttribute attribute = {.id = early_start ? CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+                                                     : CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
                                    .value = {1}};
-    CUlaunchConfig shape = {.gridDimX = (unsigned)launch->blocks,
+    CUlaunchConfig shape = {.gridDimX = (unsigned)blocks_of(launch),
                             .gridDimY = 1,
                             .gridDimZ = 1,
                             .blockDimX = (unsigned)launch->threads,
@@ -225,17 +232,30 @@ static int launch(const pysh_launch_t *launch, void *stream) {
                             .blockDimZ = 1,
                             .hStream = stream,
                             .attrs = &attribute,
-                            .numAttrs = early || launch->kernel->cooperative};
+                            .numAttrs = early_start || launch->kernel->cooperative};
     void *arguments[PYSH_STREAM_WORDS];
-    pysh_cuda_visit_t visit;
-    CUresult result;
 
-    if (launch->kernel->cooperative && launch->blocks > multiprocessors)
-        shape.gridDimX = (unsigned)multiprocessors;
     for (int i = 0; i < launch->n_words; i++)
         arguments[i] = (void *)(uintptr_t)&launch->words[i]; /* the driver copies what they point to */
-    visit = pysh_cuda_enter();
-    result = pysh_cuda.LaunchKernelEx(&shape, launch->kernel->function, arguments, NULL);
+    return pysh_cuda.LaunchKernelEx(&shape, launch->kernel->function, arguments, NULL);
+}
+
+/* In a graph of its own nothing is in front of it. */
+static CUresult start_alone(const void *work, CUstream stream) {
+    return start_kernel(work, false, stream);
+}
+
+static int launch(const pysh_launch_t *launch, void *stream) {
+    pysh_cuda_same_t same = {.function = launch->kernel->function,
+                             .stream = stream,
+                             .shape = (int64_t)blocks_of(launch) << 32 | launch->threads,
+                             .words = launch->words,
+                             .n_words = launch->n_words};
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+    CUresult result;
+
+    if (!pysh_cuda_launched_again(&same, start_alone, launch, &result))
+        result = start_kernel(launch, launch->early && starts_early, stream);
     pysh_cuda_leave(visit);
     if ((uintptr_t)stream > 1)
         ishmemx_other_streams();
