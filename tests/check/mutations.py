@@ -63,11 +63,12 @@ def outcome(path: Path, text: str) -> str:
 def main(paths: list[str]) -> None:
     """A row for each deletion, and the sum."""
     rows = [(Path(path), *one) for path in paths for one in mutants(Path(path))]
+    seen = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda row: outcome(row[0], row[3]), rows))
-    for (path, line, name, _), result in zip(rows, results, strict=True):
-        print(f"{result:9} {path}:{line} {name}")
-    seen = sum(result != "missed" for result in results)
+        results = pool.map(lambda row: outcome(row[0], row[3]), rows)
+        for (path, line, name, _), result in zip(rows, results, strict=True):
+            print(f"{result:9} {path}:{line} {name}", flush=True)
+            seen += result != "missed"
     print(f"{seen} of {len(rows)} deletions are seen, {100 * seen / max(1, len(rows)):.0f} %")
 
 
