@@ -154,7 +154,7 @@ from .host.memory.creation import (
     zeros,
     zeros_like,
 )
-from .host.memory.heap import drain, free, realloc, to_numpy
+from .host.memory.heap import drain, free, heap_trim, realloc, to_numpy
 from .host.messages import Handler, ProxyStats, proxy_stats, register_handler, unregister_handler
 from .host.observe import profiling
 from .host.observe.profiling import pcontrol
@@ -248,8 +248,8 @@ __all__ = [
     "atomic_swap", "atomic_swap_nbi", "atomic_xor", "barrier_all", "barrier_nb", "broadcast",
     "broadcast_nb", "choose_device", "clear_lock", "collect", "collect_nb", "cutover", "drain",
     "empty", "empty_like", "fcollect", "fcollect_nb", "fence", "finalize", "free", "full",
-    "full_like", "g", "get", "get_nbi", "global_exit", "heap_info", "ibget", "ibput", "iget",
-    "info_get_name", "info_get_version", "init", "initialized", "iput", "launch", "max_reduce",
+    "full_like", "g", "get", "get_nbi", "global_exit", "heap_info", "heap_trim", "ibget", "ibput",
+    "iget", "info_get_name", "info_get_version", "init", "initialized", "iput", "launch", "max_reduce",
     "max_reduce_nb", "max_reduce_scatter", "max_reduce_scatter_nb", "min_reduce",
     "min_reduce_nb", "min_reduce_scatter", "min_reduce_scatter_nb", "my_pe", "n_pes",
     "new_signal", "ones", "ones_like", "or_reduce", "or_reduce_nb", "or_reduce_scatter",

@@ -17,6 +17,7 @@ typedef struct {
     int64_t nbytes, used, free, largest_free; /* bytes; used counts rounding */
     int64_t allocations;                      /* live blocks */
     int64_t released;                         /* released here, not yet by every PE */
+    int64_t memory; /* bytes that the heap has memory for; of a heap that grows fewer than nbytes */
 } ishmemx_heap_stats_t;
 
 /* Collective; equal arguments on all PEs, else ISHMEMX_ERR_MISMATCH on all. nbytes 0 gives NULL and
@@ -39,6 +40,9 @@ ISHMEMX_API int ishmemx_realloc_as(const char *contents, void *block, size_t nby
 ISHMEMX_API int ishmemx_release(void *block);
 ISHMEMX_API int ishmemx_drain(void); /* collective */
 ISHMEMX_API int ishmemx_heap_stats(int heap, ishmemx_heap_stats_t *stats);
+/* Collective; begins with a barrier. A heap that grows gives back memory behind its last block; others have none to
+ * give, and so does one whose last block is at its end. */
+ISHMEMX_API int ishmemx_heap_trim(int heap);
 /* Base and size of a heap of the calling PE; base NULL when there is none. */
 ISHMEMX_API int ishmemx_heap_range(int heap, void **base, int64_t *nbytes);
 /* The address at which the caller can load and store `pe`'s copy of `address`, or NULL. For a device

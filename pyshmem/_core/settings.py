@@ -39,6 +39,8 @@ SETTINGS = (
     Setting("HEAP_SIZE", "size", "1G", "host symmetric heap of a PE, bytes; pages are taken when touched",
             "SHMEM_SYMMETRIC_SIZE"),
     Setting("DEVICE_HEAP_SIZE", "size", "1G", "device symmetric heap of a PE, bytes"),
+    Setting("DEVICE_HEAP_GROWS", "flag", "0",
+            "1: the device heap grows as arrays are made, up to what the smallest GPU of the job has"),
     Setting("P2P", "flag", "1",
             "kernels reach peers by loads and stores; 0 sends everything through the ring to the proxy"),
     Setting("P2P_ATOMICS", "choice:auto|owner", "auto",

@@ -562,7 +562,7 @@ ROUTINES: dict[str, Describe] = {
         for vector in (False, True)
     },
     "fence": _fence, "quiet": _quiet, "pe_quiet": _pe_quiet,
-    "barrier_all": _barrier_all, "sync_all": _sync, "drain": _barrier_all,
+    "barrier_all": _barrier_all, "sync_all": _sync, "drain": _barrier_all, "heap_trim": _barrier_all,
     **{name: _collective(name) for name in MOVED},
     **{f"{name}_nb": _begun(_collective(name, "nb")) for name in MOVED},
     "barrier_nb": _begun(_barrier_nb), "sync_nb": _begun(_sync_nb),

@@ -116,16 +116,21 @@ class HeapInfo(NamedTuple):
     largest_free: int
     allocations: int  # blocks in use
     released: int  # blocks dropped here that other PEs still hold
+    memory: int  # what the heap has memory for: of one that grows fewer than ``nbytes``
 
     def __str__(self) -> str:
+        grows = f" ({size_text(self.memory)} now)" if self.memory < self.nbytes else ""
         return (
-            f"{size_text(self.used)} of {size_text(self.nbytes)} in {self.allocations} blocks, "
+            f"{size_text(self.used)} of {size_text(self.nbytes)}{grows} in {self.allocations} blocks, "
             f"largest free {size_text(self.largest_free)}"
         )
 
 
 def heap_info(heap: str = "host") -> HeapInfo:
     """How full a heap is here.
+
+    Of a device heap that grows (``PYSHMEM_DEVICE_HEAP_GROWS=1``) ``nbytes``, ``free`` and
+    ``largest_free`` are of what it may become, and ``memory`` is what it has by now.
 
     Raises: ValueError (heap), NotInitialized, UnsupportedError (no device heap).
     Example: ``print(pyshmem.heap_info("host").free)``

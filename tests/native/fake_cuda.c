@@ -195,6 +195,6 @@ CUresult cuCtxSetLimit(int limit, size_t value) {
 }
 CUresult cuDeviceGetAttribute(int *value, int attribute, int device) {
     (void)device;
-    *value = attribute == 75 ? 9 : attribute == 16 ? 132 : 0;
+    *value = attribute == 75 ? 9 : attribute == 16 ? 132 : attribute == 103;
     return SUCCESS;
 }

@@ -95,6 +95,26 @@ def test_atomics_go_by_the_owner_where_the_link_has_none(
     assert done.stdout == "ok\n"
 
 
+@pytest.mark.parametrize("engine", ["process", "thread"])
+@pytest.mark.parametrize(
+    ("n_pes", "way"), [(1, {}), (2, {}), (3, {}), (4, {}), (2, {"PYSHMEM_P2P": "0"})]
+)
+def test_a_device_heap_grows(
+    n_pes: int,
+    way: dict[str, str],
+    engine: str,
+    build: Compile,
+    flags: list[str],
+    driver: Path,
+    run_pes: Callable,
+) -> None:
+    options = ["-std=gnu11", "-O2", *INCLUDE, HERE / "cuda_growth.c", *flags, "-lpthread", "-ldl"]
+    settings = {"LD_LIBRARY_PATH": str(driver), "PYSHMEM_DEVICE_HEAP_GROWS": "1"}
+    settings |= {"PYSHMEM_DEVICE_HEAP_SIZE": "4M", "PYSHMEM_ENGINE": engine, **way}
+    done = run_pes(n_pes, build(options, "cuda_growth"), [], env=settings, check=True)
+    assert done.stdout == "ok\n"
+
+
 def test_what_a_far_atomic_fetches_to_a_gpu_keeps_nobody_waiting(
     build: Compile, flags: list[str], driver: Path, run_pes: Callable
 ) -> None:

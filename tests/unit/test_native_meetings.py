@@ -37,7 +37,7 @@ KNOWN = {
     "collectives/chain.c": {"chain_run": OWN},  # chain_step
     "collectives/rails.c": {"pysh_rails_collect": STEP, "pysh_rails_broadcast": STEP},
     "collectives/collective.c": {"agree": STEP, "pysh_coll_start": STEP, "pysh_coll_end": LAST},
-    "collectives/malloc.c": {"agree": LAST, "attempt": STEP},  # by those that call agree()
+    "collectives/malloc.c": {"agree": LAST, "attempt": STEP, "grow_for": STEP},  # agree() by its callers
     "memory/release.c": {
         "pysh_release_agree": OWN,
         "pysh_heap_barrier": LAST,
@@ -53,7 +53,8 @@ FILES = [
     path
     for folder in ("collectives", "teams", "memory")
     for path in sorted((SOURCES / folder).glob("*.c"))
-    if path.name not in ("heap.c", "static_share.c")  # of init, which is not made again
+    if path.name
+    not in ("heap.c", "static_share.c", "descriptors.c")  # of init, which is not made again
 ]
 
 

@@ -23,10 +23,14 @@ typedef struct pysh_engine_map {
     int device;     /* GPU ordinal */
     int64_t nbytes; /* of an arena */
     int64_t stride; /* from one arena to the next, where they are in one file */
+    bool grows;     /* `nbytes` are addresses; memory comes by take() */
     /* By pysh_near_place(), of near PEs; others have no heap here. */
     int near[ISHMEMX_MAX_NEAR_PES];                             /* its PE; -1: none */
     unsigned char handle[ISHMEMX_MAX_NEAR_PES][PYSH_IPC_BYTES]; /* of CUDA IPC */
 } pysh_engine_map_t;
+
+/* Has another process map memory of `pe` by its descriptor, which stays the caller's; -1: unmap it. */
+typedef int pysh_tell_part_t(int pe, int64_t at, int64_t nbytes, int fd);
 
 typedef struct pysh_accel {
     const char *name;
@@ -34,8 +38,14 @@ typedef struct pysh_accel {
     int (*attach)(const ishmemx_config_t *config);
     /* After every PE has passed the final barrier; `blocks` of the arena are still held by the program. */
     void (*detach)(int64_t blocks);
-    /* Makes the arena and maps the peers'; collective. A peer out of reach fails, naming the pair. */
-    int (*arena)(int64_t nbytes, char **base_p, char **peer);
+    /* Makes the arena and maps the peers'; collective. A peer out of reach fails, naming the pair. One that `grows`
+     * gets addresses for more, as *nbytes_p says then, and memory for as much. */
+    int (*arena)(int64_t *nbytes_p, bool grows, char **base_p, char **peer);
+    /* Of one that grows, collective, in the routine `what`: memory for the first `upto` bytes on all PEs, or on none:
+     * MEMORY. After TIMEOUT and INTERRUPTED it goes on when it is called again. */
+    int (*grow)(const char *what, int64_t upto);
+    /* Gives back what it can of the memory from `downto` on, which no PE uses; the same on all PEs. */
+    int (*trim)(const char *what, int64_t downto);
     /* Is this address memory only the GPU reaches? False for any host memory. */
     bool (*is_device)(const void *address);
     const pysh_streams_t *streams;
@@ -55,6 +65,10 @@ typedef struct pysh_accel {
      * is the file that they are in, or -1. In that process: makes the copy engine and maps the heaps. */
     int (*share)(pysh_engine_map_t *map, int *fd_p);
     int (*join)(const pysh_engine_map_t *map, int fd, char **base);
+    /* Of an arena that grows: gives that process what there is when it starts, by `to`, as what comes then; and there:
+     * maps memory of the PE in that place, of which `fd` is the descriptor, -1: unmaps it. */
+    int (*hand_over)(pysh_tell_part_t *to);
+    int (*take)(int place, int64_t at, int64_t nbytes, int fd);
     /* Stores 8 bytes to device memory, some time soon. */
     void (*stamp)(void *address, uint64_t value);
     /* Has it finished all kernels that this process launched? False when it cannot tell. */

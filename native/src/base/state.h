@@ -23,6 +23,8 @@ typedef struct pysh_arena {
     char *first;                /* what the program has of a heap: from here, behind the system region, */
     uint64_t usable;            /* so many bytes; 0: there is no such heap */
     char **peer;                /* [n_pes] where the calling process reaches the peers' arena; NULL entry: it cannot */
+    bool grows;                 /* it has addresses for `nbytes`, and memory for the first `mapped` */
+    _Atomic int64_t mapped;     /* grows in collective calls; release by those, acquire by who checks a place */
     bool cpu_visible;           /* false: a GPU's memory, only accel->copy reaches it */
     int64_t tables, tables_end; /* what kernels and messages of others may name of it: tables of kernels' collectives */
 } pysh_arena_t;

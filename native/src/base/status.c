@@ -82,3 +82,7 @@ int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, 
     return pysh_fail(ISHMEMX_ERR_ARGUMENT, "dest [%p, +%zu) and source [%p, +%zu) overlap", dest, dest_bytes, source,
                      source_bytes);
 }
+
+bool pysh_is_unfinished(int status) {
+    return status == ISHMEMX_ERR_INTERRUPTED || status == ISHMEMX_ERR_TIMEOUT;
+}

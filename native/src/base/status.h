@@ -2,6 +2,7 @@
  * How a routine fails: a status, and the text of the last failure of the thread. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,3 +18,5 @@ int pysh_check_pe_as(const char *name, int pe, int n_pes);
 int pysh_check_extent(size_t n, size_t stride, size_t block, size_t width, size_t *nbytes_p);
 /* OK, or ARGUMENT when the two ranges share a byte. */
 int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, size_t source_bytes);
+/* Has a call with this status ended before it was done: by a handler, or a deadline? */
+bool pysh_is_unfinished(int status);

@@ -25,7 +25,7 @@ static const char *const heap_settings[ISHMEMX_HEAP_COUNT] = {"HEAP_SIZE", "DEVI
 /* ---- agreement ---- */
 
 /* What a PE is about to do; equal on all PEs, or the call fails on all. */
-enum { ASK_MALLOC, ASK_FREE, ASK_REALLOC };
+enum { ASK_MALLOC, ASK_FREE, ASK_REALLOC, ASK_TRIM };
 enum { ZEROED = 1, FILLED };
 
 typedef struct ask {
@@ -62,6 +62,8 @@ static const char *ask_text(const ask_t *ask, char *text, size_t capacity) {
     if (ask->kind == ASK_FREE)
         snprintf(text, capacity, "frees block %llu of %llu bytes on the %s heap", ordinal, nbytes,
                  pysh_heap_name(ask->heap & 1));
+    else if (ask->kind == ASK_TRIM)
+        snprintf(text, capacity, "trims the %s heap", pysh_heap_name(ask->heap & 1));
     else if (ask->kind == ASK_REALLOC)
         snprintf(text, capacity, "asks for %llu bytes for block %llu on the %s heap", nbytes, ordinal,
                  pysh_heap_name(ask->heap & 1));
@@ -138,6 +140,12 @@ static int exhausted(const ask_t *ask, int64_t refusal) {
     const pysh_allocator_t *allocator = &pysh_heaps.allocator[ask->heap];
     int64_t requested = asked(ask);
 
+    if (pysh.arena[ask->heap].grows && refusal != PYSH_ALLOCATOR_NO_METADATA)
+        return pysh_fail(ISHMEMX_ERR_MEMORY,
+                         "symmetric %s heap exhausted: %s requested, %s used; it grows up to %s, "
+                         "what the smallest GPU of the job has",
+                         pysh_heap_name(ask->heap), pysh_bytes_text(requested), pysh_bytes_text(allocator->used),
+                         pysh_bytes_text(allocator->nbytes));
     if (refusal == PYSH_ALLOCATOR_NO_METADATA)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for the book of the %s heap", pysh_heap_name(ask->heap));
     return pysh_fail(ISHMEMX_ERR_MEMORY,
@@ -179,38 +187,76 @@ static int fill_block(int heap, int64_t offset, size_t nbytes, const fill_t *fil
     return status;
 }
 
+#define LATER (-3) /* an offset: released blocks are freed before the heap grows */
+
 /* The first meeting of an attempt: all have taken the same, and filled it. */
 typedef struct taken {
     int64_t offset; /* negative: the heap is exhausted */
     bool all_released;
+    bool grows; /* there is no memory yet, and nothing has been filled */
 } taken_t;
 
-static int take_together(ask_t *ask, const fill_t *fill, taken_t *taken) {
+static int64_t end_of(const ask_t *ask, int64_t offset) {
+    return offset + ((asked(ask) + PYSH_ALLOCATOR_GRAIN - 1) & -PYSH_ALLOCATOR_GRAIN);
+}
+
+static bool has_memory(const ask_t *ask, int64_t offset) {
+    const pysh_arena_t *arena = &pysh.arena[ask->heap];
+
+    return !arena->grows || end_of(ask, offset) <= arena->mapped;
+}
+
+static int take_together(ask_t *ask, const fill_t *fill, bool frugal, taken_t *taken) {
     int status = ISHMEMX_OK;
 
     *taken = (taken_t){.offset = malloc_take(ask)};
-    if (ask->zero && taken->offset >= 0)
+    taken->grows = taken->offset >= 0 && !has_memory(ask, taken->offset);
+    if (ask->zero && taken->offset >= 0 && !taken->grows)
         status = fill_block(ask->heap, taken->offset, (size_t)ask->nbytes, fill);
     ask->has_released = pysh_release_pending();
     if (!status)
         status = agree(ask->routine, ask, &taken->all_released);
     if (status && taken->offset >= 0)
         pysh_heap_give(ask->heap, taken->offset);
+    if (!status && taken->grows && frugal && taken->all_released) {
+        pysh_heap_give(ask->heap, taken->offset);
+        *taken = (taken_t){.offset = LATER, .all_released = true};
+    }
     return status;
 }
 
-/* One attempt, the same on all PEs: *offset_p is negative when the heap is exhausted; *freed_p counts the
- * released blocks that were freed on this occasion. */
-static int attempt(ask_t *ask, const fill_t *fill, int64_t *offset_p, size_t *freed_p) {
+/* Memory for a block that lies behind what the heap has, on all PEs; then it is filled, before the others may reach
+ * it. Each is a step of its own, as either may be ended. */
+static int grow_for(const ask_t *ask, const fill_t *fill, int64_t offset) {
+    ishmemx_team_t world = &ishmemx_team_world;
+    int status;
+
+    if (!pysh_passed(world, &status, NULL, 0)) {
+        status = pysh.accel->grow(ask->routine, end_of(ask, offset));
+        pysh_pass(world, status, NULL, 0);
+    }
+    if (status || !ask->zero || pysh_passed(world, &status, NULL, 0))
+        return status;
+    status = fill_block(ask->heap, offset, (size_t)ask->nbytes, fill);
+    if (!status)
+        status = pysh.agree->barrier(ask->routine, false, NULL);
+    return pysh_pass(world, status, NULL, 0);
+}
+
+/* One attempt, the same on all PEs: *offset_p is negative when the heap is exhausted, or LATER, if `frugal`; *freed_p
+ * counts the released blocks that were freed on this occasion. */
+static int attempt(ask_t *ask, const fill_t *fill, bool frugal, int64_t *offset_p, size_t *freed_p) {
     ishmemx_team_t world = &ishmemx_team_world;
     taken_t taken;
     int status;
 
     *freed_p = 0;
     if (!pysh_passed(world, &status, &taken, sizeof taken)) {
-        status = take_together(ask, fill, &taken);
+        status = take_together(ask, fill, frugal, &taken);
         pysh_pass(world, status, &taken, sizeof taken);
     }
+    if (!status && taken.grows && (status = grow_for(ask, fill, taken.offset)) && !pysh_is_unfinished(status))
+        pysh_heap_give(ask->heap, taken.offset);
     *offset_p = taken.offset;
     if (status || !taken.all_released || pysh_passed(world, &status, freed_p, sizeof *freed_p))
         return status;
@@ -246,13 +292,16 @@ static int claim_all(const char *what, const ask_t *ask) {
 /* With all PEs' team claimed, as for those behind it. */
 static int allocate(ask_t *ask, const fill_t *fill, void **block_p) {
     int64_t offset;
+    bool frugal = true, again;
     size_t freed;
     int status;
 
     ask->ordinal = pysh_heaps.ordinal + 1;
-    do /* once more when released blocks made room */
-        status = attempt(ask, fill, &offset, &freed);
-    while (!status && offset < 0 && freed > 0);
+    do { /* once more when released blocks made room, or made none */
+        status = attempt(ask, fill, frugal, &offset, &freed);
+        again = !status && offset < 0 && (freed > 0 || offset == LATER);
+        frugal = freed > 0;
+    } while (again);
     if (!status && offset < 0)
         status = exhausted(ask, offset);
     if (status)
@@ -346,7 +395,8 @@ static int resize(ask_t *ask, const pysh_block_t *block, bool *done_p) {
     if (status)
         return status;
     pthread_mutex_lock(&pysh_heaps.mutex);
-    *done_p = pysh_allocator_resize(&pysh_heaps.allocator[ask->heap], block->offset, asked(ask));
+    *done_p = has_memory(ask, block->offset) && /* else it moves to where the heap grows */
+              pysh_allocator_resize(&pysh_heaps.allocator[ask->heap], block->offset, asked(ask));
     pthread_mutex_unlock(&pysh_heaps.mutex);
     return ISHMEMX_OK;
 }
@@ -410,6 +460,40 @@ int ishmemx_realloc_as(const char *contents, void *block, size_t nbytes, void **
     return resize_or_move(block, &old, &ask, block_p);
 }
 
+/* ---- memory of a heap that grows ---- */
+
+/* Behind the last block there is one hole, or none. */
+static int64_t end_of_blocks(int heap) {
+    const pysh_allocator_t *allocator = &pysh_heaps.allocator[heap];
+    const pysh_extent_t *last;
+    int64_t end = pysh.arena[heap].nbytes;
+
+    pthread_mutex_lock(&pysh_heaps.mutex);
+    last = allocator->n_holes ? &allocator->hole[allocator->n_holes - 1] : NULL;
+    if (last && last->offset + last->nbytes == (end & -PYSH_ALLOCATOR_GRAIN))
+        end = last->offset;
+    pthread_mutex_unlock(&pysh_heaps.mutex);
+    return end;
+}
+
+/* No PE uses freed blocks any more once all have come here, with their operations complete. */
+int ishmemx_heap_trim(int heap) {
+    ask_t ask = {.kind = ASK_TRIM, .heap = heap, .ordinal = pysh_heaps.ordinal};
+    int status;
+
+    PYSH_ENTER();
+    if ((status = check_heap(heap)))
+        return status;
+    malloc_describe(&ask, "heap_trim", NULL);
+    if ((status = claim_all("heap_trim", &ask)))
+        return status;
+    status = agree("heap_trim", &ask, NULL);
+    if (!status && pysh.arena[heap].grows)
+        status = pysh.accel->trim("heap_trim", end_of_blocks(heap));
+    pysh_team_unclaim(&ishmemx_team_world, status);
+    return status;
+}
+
 /* ---- looking ---- */
 
 int ishmemx_heap_range(int heap, void **base, int64_t *nbytes) {
@@ -434,7 +518,8 @@ int ishmemx_heap_stats(int heap, ishmemx_heap_stats_t *stats) {
                                     .free = allocator->nbytes - allocator->used,
                                     .largest_free = pysh_allocator_largest(allocator),
                                     .allocations = (int64_t)allocator->n_live,
-                                    .released = pysh_release_count(heap)};
+                                    .released = pysh_release_count(heap),
+                                    .memory = pysh.arena[heap].grows ? pysh.arena[heap].mapped : allocator->nbytes};
     pthread_mutex_unlock(&pysh_heaps.mutex);
     return ISHMEMX_OK;
 }

@@ -69,19 +69,20 @@ static int64_t device_system_nbytes(void) {
 }
 
 /* The places that kernels share follow from these. */
-static int device_agree(void) {
-    int64_t mine[3] = {pysh.p2p, 0, pysh_proxy_device_nbytes()}, *all = calloc((size_t)pysh.n_pes, sizeof mine);
+static int device_agree(int64_t grows) {
+    int64_t mine[4] = {pysh.p2p, 0, pysh_proxy_device_nbytes(), grows}, *all = calloc((size_t)pysh.n_pes, sizeof mine);
     int status = all ? ishmemx_setting_number("RING_SLOTS", &mine[1])
                      : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
 
     if (!status)
         status = pysh.agree->exchange("init", mine, all, sizeof mine);
     for (int pe = 0; !status && pe < pysh.n_pes; pe++)
-        if (memcmp(&all[3 * pe], all, sizeof mine) != 0)
-            status = pysh_fail(ISHMEMX_ERR_MISMATCH,
-                               "PYSHMEM_P2P, PYSHMEM_RINGS and PYSHMEM_RING_SLOTS must be the same "
-                               "on all PEs; those of PE 0 and PE %d differ",
-                               pe);
+        if (memcmp(&all[4 * pe], all, sizeof mine) != 0)
+            status = pysh_fail(
+                ISHMEMX_ERR_MISMATCH,
+                "PYSHMEM_P2P, PYSHMEM_RINGS, PYSHMEM_RING_SLOTS and PYSHMEM_DEVICE_HEAP_GROWS must be the same "
+                "on all PEs; those of PE 0 and PE %d differ",
+                pe);
     free(all);
     return status;
 }
@@ -89,16 +90,18 @@ static int device_agree(void) {
 int pysh_device_heap_open(const ishmemx_config_t *config, char *tables) {
     pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
     const pysh_accel_t *accel = config->accelerator == ISHMEMX_DEVICE_CUDA ? &pysh_accel_cuda : &pysh_accel_sim;
-    int64_t nbytes;
+    int64_t nbytes, grows = 0;
     void *fault;
     int status = pysh_proxy_configure();
 
     kernel_tables = tables;
-    if (status || (status = device_agree()) || (status = accel->attach(config)))
+    if (status || (status = ishmemx_setting_number("DEVICE_HEAP_GROWS", &grows)) || (status = device_agree(grows)) ||
+        (status = accel->attach(config)))
         return status;
     pysh.accel = accel;
     nbytes = pysh_arena_nbytes(config->device_heap_bytes, device_system_nbytes());
-    if ((status = accel->arena(nbytes, &arena->base, arena->peer)) || (status = pysh_amo_by_owner_open()))
+    arena->grows = grows;
+    if ((status = accel->arena(&nbytes, grows, &arena->base, arena->peer)) || (status = pysh_amo_by_owner_open()))
         return status;
     arena->nbytes = nbytes;
     arena->system = device_system_nbytes();

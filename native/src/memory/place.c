@@ -2,6 +2,7 @@
  * See place.h. */
 #include "memory/place.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/elements.h"
@@ -37,13 +38,20 @@ static bool is_kept(const pysh_arena_t *arena, uint64_t offset, size_t nbytes) {
            !is_between(offset, nbytes, arena->tables, arena->tables_end);
 }
 
+/* Bytes of an arena that may be named. */
+static uint64_t bytes_of(const pysh_arena_t *arena) {
+    return (uint64_t)(arena->grows ? atomic_load_explicit(&arena->mapped, memory_order_acquire) : arena->nbytes);
+}
+
 enum pysh_wrong pysh_place_wrong(int heap, uint64_t offset, size_t nbytes) {
     const pysh_arena_t *arena = pysh.arena;
+    uint64_t all;
 
     if (heap < 0 || heap >= PYSH_ARENA_COUNT || !arena[heap].base)
         return PYSH_WRONG_HEAP;
     arena += heap;
-    if (offset >= (uint64_t)arena->nbytes || nbytes > (uint64_t)arena->nbytes - offset)
+    all = bytes_of(arena);
+    if (offset >= all || nbytes > all - offset)
         return PYSH_WRONG_RANGE;
     return nbytes && heap < ISHMEMX_HEAP_COUNT && is_kept(arena, offset, nbytes) ? PYSH_WRONG_SYSTEM : PYSH_RIGHT;
 }

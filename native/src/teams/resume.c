@@ -22,10 +22,6 @@ typedef struct step {
     size_t nbytes, text_nbytes;
 } step_t;
 
-bool pysh_is_unfinished(int status) {
-    return status == ISHMEMX_ERR_INTERRUPTED || status == ISHMEMX_ERR_TIMEOUT;
-}
-
 bool pysh_passed(ishmemx_team_t team, int *status_p, void *result, size_t nbytes) {
     pysh_resume_t *r = &team->resume;
     step_t step;

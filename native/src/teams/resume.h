@@ -38,8 +38,6 @@ void pysh_team_unclaim(struct ishmemx_team *team, int status);
 /* The collective that the calling thread is in; NULL: none. */
 const char *pysh_team_inside(void);
 
-/* Has a call with this status ended before it was done: by a handler, or a deadline? */
-bool pysh_is_unfinished(int status);
 /* True when the step was passed: its status and result again; a failure's text is the thread's error. */
 bool pysh_passed(struct ishmemx_team *team, int *status_p, void *result, size_t nbytes);
 /* The step has been done; returns its status. An unfinished one has not, and is not noted. */

@@ -278,6 +278,28 @@ def drain() -> None:
     check(lib.ishmemx_drain())
 
 
+def heap_trim(heap: str = "device") -> None:
+    """Give memory that a heap no longer needs back to the system. Collective; begins with a barrier.
+
+    A device heap that grows (``PYSHMEM_DEVICE_HEAP_GROWS=1``) gives back what it has behind its last
+    block, in the parts in which it has grown. Other heaps keep what they have, and nothing happens.
+
+    Args:
+        heap: ``"host"`` or ``"device"``, the same on all PEs.
+
+    Completes: on return the calling PE's memory is given back, and peers' is no longer mapped here.
+    Raises: ValueError (heap), MismatchError, NotInitialized, UnsupportedError (no device heap).
+    Example::
+
+        pyshmem.free(large)
+        pyshmem.heap_trim()  # other libraries may have that memory now
+
+    Extension.
+    """
+    runtime.current()
+    check(lib.ishmemx_heap_trim(heap_number(heap)))
+
+
 # ---- looking -----------------------------------------------------------------------------------
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Device heaps on NVIDIA GPUs: cuMemAlloc arenas that the PEs of a host open with CUDA IPC. Several PEs
- * may share a GPU. All our work runs on streams of our own that do not wait for the default stream. */
+ * Device heaps on NVIDIA GPUs: cuMemAlloc arenas that the PEs of a host open with CUDA IPC, or such as grow. Several
+ * PEs may share a GPU. All our work runs on streams of our own that do not wait for the default stream. */
 #include "accel/cuda/accel_cuda.h"
 
 #include <pthread.h>
@@ -16,6 +16,7 @@
 #include "accel/cuda/driver.h"
 #include "accel/cuda/engine.h"
 #include "accel/cuda/gpu.h"
+#include "accel/cuda/grown.h"
 #include "accel/cuda/peers.h"
 #include "accel/cuda/streams.h"
 #include "agree/agree.h"
@@ -91,7 +92,8 @@ static void unmap(void *base, size_t nbytes) {
     (void)nbytes;
     if (!pysh_cuda.DeviceGet(&device, pysh_gpu.ordinal) && !pysh_cuda.DevicePrimaryCtxRetain(&context, device)) {
         if (!pysh_cuda.CtxPushCurrent(context)) {
-            pysh_cuda.MemFree((CUdeviceptr)(uintptr_t)base);
+            if (!pysh_cuda_grown_release((uintptr_t)base))
+                pysh_cuda.MemFree((CUdeviceptr)(uintptr_t)base);
             pysh_cuda.CtxPopCurrent(&context);
         }
         pysh_cuda.DevicePrimaryCtxRelease(device);
@@ -110,8 +112,9 @@ static void detach(int64_t blocks) {
     for (int pe = 0; pysh_gpu.opened && pe < pysh.n_pes; pe++)
         if (pysh_gpu.opened[pe])
             pysh_cuda.IpcCloseMemHandle(pysh_gpu.opened[pe]);
+    pysh_cuda_grown_leave();
     /* The driver asks that all mappings go before the memory does. A PE that is late has died. */
-    if (pysh_gpu.opened && pysh.ready && !atomic_load(pysh.alarm)) {
+    if ((pysh_gpu.opened || pysh_cuda_grown()) && pysh.ready && !atomic_load(pysh.alarm)) {
         pysh.timeout_ns = DETACH_TIMEOUT_NS;
         pysh.agree->barrier("finalize", false, NULL);
     }
@@ -119,6 +122,7 @@ static void detach(int64_t blocks) {
     free(pysh_gpu.handles);
     pysh_gpu.opened = NULL;
     pysh_gpu.handles = NULL;
+    pysh_cuda_grown_close();
     if (pysh_gpu.base)
         pysh_retire((void *)(uintptr_t)pysh_gpu.base, (size_t)pysh_gpu.nbytes, blocks, unmap);
     pysh_gpu.base = 0;
@@ -141,7 +145,7 @@ static int attach(const ishmemx_config_t *config) {
     pysh_cuda_card_t mine = {.bus = ""};
     int status;
 
-    status = pysh_cuda_agree(attach_own(config, &mine));
+    status = pysh_cuda_agree("init", attach_own(config, &mine));
     if (!status)
         status = pysh.p2p ? pysh_cuda_check_matrix(pysh_gpu.device, &mine) : ISHMEMX_OK;
     if (status)
@@ -191,19 +195,23 @@ static int arena_open(const CUipcMemHandle *handles, char **peer) {
     return ISHMEMX_OK;
 }
 
-static int arena(int64_t nbytes, char **base_p, char **peer) {
+static int arena(int64_t *nbytes_p, bool grows, char **base_p, char **peer) {
     CUipcMemHandle mine = {{0}};
-    pysh_cuda_visit_t visit = pysh_cuda_enter();
+    pysh_cuda_visit_t visit;
     int status;
 
+    if (grows)
+        return pysh_cuda_grown_arena(nbytes_p, base_p, peer);
+    visit = pysh_cuda_enter();
     pysh_gpu.handles = calloc((size_t)pysh.n_pes, sizeof *pysh_gpu.handles);
-    status = pysh_gpu.handles ? arena_make(nbytes, &mine) : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join the PEs");
+    status =
+        pysh_gpu.handles ? arena_make(*nbytes_p, &mine) : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join the PEs");
 
-    status = pysh_cuda_agree(status);
+    status = pysh_cuda_agree("init", status);
     if (!status)
         status = pysh.agree->exchange("init", &mine, pysh_gpu.handles, sizeof mine);
     if (!status)
-        status = pysh_cuda_agree(arena_open(pysh_gpu.handles, peer));
+        status = pysh_cuda_agree("init", arena_open(pysh_gpu.handles, peer));
     if (!status)
         *base_p = (char *)(uintptr_t)pysh_gpu.base;
     pysh_cuda_leave(visit);
@@ -397,12 +405,67 @@ static void stamp(void *address, uint64_t value) {
     pysh_cuda_leave(visit);
 }
 
+/* ---- host memory that kernels load and store ---- */
+
+/* A GPU of our kind names registered memory as the host does; where it does not, nothing here would work. */
+static int host_open(void *base, size_t nbytes) {
+    CUdeviceptr seen = 0;
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+    CUresult result =
+        pysh_cuda.MemHostRegister(base, nbytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+
+    if (!result)
+        result = pysh_cuda.MemHostGetDevicePointer(&seen, base, 0);
+    pysh_cuda_leave(visit);
+    if (result)
+        return pysh_cuda_fail(result, "pinning the host heap of %s for kernels; lower PYSHMEM_HEAP_SIZE",
+                              pysh_bytes_text((int64_t)nbytes));
+    if (seen != (CUdeviceptr)(uintptr_t)base)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "this GPU sees host memory at other addresses than the host");
+    return ISHMEMX_OK;
+}
+
+static void host_close(void *base) {
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+
+    pysh_cuda.MemHostUnregister(base);
+    pysh_cuda_leave(visit);
+}
+
+int pysh_cuda_shared_alloc(size_t nbytes, void **host_p, void **device_p) {
+    void *host = NULL;
+    CUdeviceptr device = 0;
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+    CUresult result = pysh_cuda.MemHostAlloc(&host, nbytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+
+    if (!result)
+        result = pysh_cuda.MemHostGetDevicePointer(&device, host, 0);
+    if (result && host)
+        pysh_cuda.MemFreeHost(host);
+    pysh_cuda_leave(visit);
+    if (result)
+        return pysh_cuda_fail(result, "allocating %zu bytes of pinned memory", nbytes);
+    memset(host, 0, nbytes);
+    *host_p = host;
+    *device_p = (void *)(uintptr_t)device;
+    return ISHMEMX_OK;
+}
+
+void pysh_cuda_shared_free(void *host) {
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+
+    pysh_cuda.MemFreeHost(host);
+    pysh_cuda_leave(visit);
+}
+
 const pysh_accel_t pysh_accel_cuda = {
     .name = "cuda",
     .cpu_visible = false,
     .attach = attach,
     .detach = detach,
     .arena = arena,
+    .grow = pysh_cuda_grow,
+    .trim = pysh_cuda_trim,
     .is_device = is_device,
     .copy = copy,
     .streams = &pysh_cuda_streams,
@@ -415,12 +478,14 @@ const pysh_accel_t pysh_accel_cuda = {
     .offload_finished = pysh_cuda_engine_finished,
     .share = pysh_cuda_share,
     .join = pysh_cuda_join,
+    .hand_over = pysh_cuda_grown_hand_over,
+    .take = pysh_cuda_grown_take,
     .stamp = stamp,
     .idle = idle,
     .clock = pysh_cuda_clock,
     .thread_begin = thread_begin,
-    .host_open = pysh_cuda_host_open,
-    .host_close = pysh_cuda_host_close,
+    .host_open = host_open,
+    .host_close = host_close,
     .amo = amo,
     .amo_begin = amo_begin,
     .amo_poll = amo_poll,

@@ -5,6 +5,7 @@
 
 #include "accel/cuda/engine.h"
 #include "accel/cuda/gpu.h"
+#include "accel/cuda/grown.h"
 #include "base/state.h"
 #include "base/status.h"
 
@@ -35,7 +36,8 @@ int pysh_cuda_open_card(int ordinal, int count, pysh_cuda_card_t *card) {
 int pysh_cuda_share(pysh_engine_map_t *map, int *fd_p) {
     *map =
         (pysh_engine_map_t){.pe = pysh.pe, .n_pes = pysh.n_pes, .device = pysh_gpu.ordinal, .nbytes = pysh_gpu.nbytes};
-    for (int pe = pysh_near_begin(); pe < pysh_near_end(); pe++)
+    map->grows = pysh_cuda_grown();
+    for (int pe = pysh_near_begin(); !map->grows && pe < pysh_near_end(); pe++)
         memcpy(map->handle[pysh_near_place(pe)], &pysh_gpu.handles[pe], sizeof *pysh_gpu.handles);
     *fd_p = -1;
     return ISHMEMX_OK;
@@ -73,6 +75,8 @@ int pysh_cuda_join(const pysh_engine_map_t *map, int fd, char **base) {
         status = pysh_cuda_open_card(map->device, count, &card);
     if (!status)
         status = pysh_cuda_engine_open();
+    if (!status && map->grows) /* there is nothing to try yet */
+        return pysh_cuda_grown_join(map, base);
     for (int i = 0; !status && i < ISHMEMX_MAX_NEAR_PES; i++) {
         CUipcMemHandle handle;
         CUdeviceptr mapped = 0;

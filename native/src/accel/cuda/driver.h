@@ -25,6 +25,20 @@ typedef struct CUlib_st *CUlibrary;
 typedef struct CUkern_st *CUkernel;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
+typedef unsigned long long CUmemHandle; /* CUmemGenericAllocationHandle */
+typedef struct {
+    int type, id;
+} CUmemLocation;
+typedef struct {
+    int type, requestedHandleTypes;
+    CUmemLocation location;
+    void *win32HandleMetaData;
+    unsigned char allocFlags[8];
+} CUmemAllocationProp;
+typedef struct {
+    CUmemLocation location;
+    int flags;
+} CUmemAccessDesc;
 typedef struct {
     int id;
     int pad;
@@ -76,6 +90,11 @@ enum {
     CU_STREAM_WAIT_VALUE_GEQ = 0,
     CU_STREAM_WAIT_VALUE_EQ = 1,
     CU_LIMIT_STACK_SIZE = 0,
+    CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103,
+    CU_MEM_LOCATION_TYPE_DEVICE = 1,
+    CU_MEM_ALLOCATION_TYPE_PINNED = 1,
+    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1,
+    CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
     CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
 };
@@ -147,16 +166,25 @@ enum {
     X_(CtxGetLimit, cuCtxGetLimit, (size_t *, int))                                                                    \
     X_(CtxSetLimit, cuCtxSetLimit, (int, size_t))
 
-/* Since 12.0 and 12.4; NULL where the driver is older: then there are no kernels on streams, or they load late, or
- * nobody knows what a kernel takes. */
-#define PYSH_CUDA_NEWER_CALLS(X_)                                                                \
-    X_(LaunchKernelEx, cuLaunchKernelEx, (const CUlaunchConfig *, CUfunction, void **, void **)) \
-    X_(LibraryLoadData, cuLibraryLoadData,                                                       \
-       (CUlibrary *, const void *, void *, void *, unsigned, void *, void *, unsigned))          \
-    X_(LibraryGetKernel, cuLibraryGetKernel, (CUkernel *, CUlibrary, const char *))              \
-    X_(LibraryGetGlobal, cuLibraryGetGlobal, (CUdeviceptr *, size_t *, CUlibrary, const char *)) \
-    X_(KernelGetFunction, cuKernelGetFunction, (CUfunction *, CUkernel))                         \
-    X_(FuncLoad, cuFuncLoad, (CUfunction))                                                       \
+/* Since 12.0 and 12.4, those of memory since 10.2; NULL where the driver is older: then there are no kernels on
+ * streams, or they load late, or nobody knows what a kernel takes, or no heap grows. */
+#define PYSH_CUDA_NEWER_CALLS(X_)                                                                                \
+    X_(MemAddressReserve, cuMemAddressReserve, (CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long)) \
+    X_(MemAddressFree, cuMemAddressFree, (CUdeviceptr, size_t))                                                  \
+    X_(MemCreate, cuMemCreate, (CUmemHandle *, size_t, const CUmemAllocationProp *, unsigned long long))         \
+    X_(MemRelease, cuMemRelease, (CUmemHandle))                                                                  \
+    X_(MemMap, cuMemMap, (CUdeviceptr, size_t, size_t, CUmemHandle, unsigned long long))                         \
+    X_(MemUnmap, cuMemUnmap, (CUdeviceptr, size_t))                                                              \
+    X_(MemSetAccess, cuMemSetAccess, (CUdeviceptr, size_t, const CUmemAccessDesc *, size_t))                     \
+    X_(MemExport, cuMemExportToShareableHandle, (void *, CUmemHandle, int, unsigned long long))                  \
+    X_(MemImport, cuMemImportFromShareableHandle, (CUmemHandle *, void *, int))                                  \
+    X_(LaunchKernelEx, cuLaunchKernelEx, (const CUlaunchConfig *, CUfunction, void **, void **))                 \
+    X_(LibraryLoadData, cuLibraryLoadData,                                                                       \
+       (CUlibrary *, const void *, void *, void *, unsigned, void *, void *, unsigned))                          \
+    X_(LibraryGetKernel, cuLibraryGetKernel, (CUkernel *, CUlibrary, const char *))                              \
+    X_(LibraryGetGlobal, cuLibraryGetGlobal, (CUdeviceptr *, size_t *, CUlibrary, const char *))                 \
+    X_(KernelGetFunction, cuKernelGetFunction, (CUfunction *, CUkernel))                                         \
+    X_(FuncLoad, cuFuncLoad, (CUfunction))                                                                       \
     X_(FuncGetParamInfo, cuFuncGetParamInfo, (CUfunction, size_t, size_t *, size_t *))
 
 typedef struct pysh_cuda {

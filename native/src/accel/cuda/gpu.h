@@ -43,9 +43,7 @@ int pysh_cuda_open_card(int ordinal, int count, pysh_cuda_card_t *card);
 /* card.c: share and join of the accelerator. */
 int pysh_cuda_share(pysh_engine_map_t *map, int *fd_p);
 int pysh_cuda_join(const pysh_engine_map_t *map, int fd, char **base);
-/* pinned.c: those of the accelerator. */
-int pysh_cuda_host_open(void *base, size_t nbytes);
-void pysh_cuda_host_close(void *base);
+/* Those of the accelerator. */
 int pysh_cuda_shared_alloc(size_t nbytes, void **host_p, void **device_p);
 void pysh_cuda_shared_free(void *host);
 /* clock.c: that of the accelerator. */

@@ -15,7 +15,7 @@ typedef struct verdict {
     char text[512];
 } verdict_t;
 
-int pysh_cuda_agree(int status) {
+int pysh_cuda_agree(const char *what, int status) {
     verdict_t mine = {.status = status}, *all = calloc((size_t)pysh.n_pes, sizeof *all);
     int outcome;
 
@@ -23,12 +23,12 @@ int pysh_cuda_agree(int status) {
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
     if (status)
         snprintf(mine.text, sizeof mine.text, "%s", ishmemx_error());
-    outcome = pysh.agree->exchange("init", &mine, all, sizeof mine);
+    outcome = pysh.agree->exchange(what, &mine, all, sizeof mine);
     for (int pe = 0; !outcome && !status && pe < pysh.n_pes; pe++)
         if (all[pe].status)
             outcome = pysh_fail(all[pe].status, "PE %d: %s", pe, all[pe].text);
     free(all);
-    return status ? status : outcome;
+    return status && !pysh_is_unfinished(outcome) ? status : outcome;
 }
 
 typedef struct link { /* from the own GPU to a peer's */

@@ -10,8 +10,8 @@ typedef struct pysh_cuda_card {
     char bus[20];
 } pysh_cuda_card_t;
 
-/* Collective: a failure on one PE becomes a failure on all, with its text. */
-int pysh_cuda_agree(int status);
+/* Collective, in the routine `what`: a failure on one PE becomes a failure on all, with its text. */
+int pysh_cuda_agree(const char *what, int status);
 /* Collective: OK on all PEs, or the same UNSUPPORTED that lists every pair without peer access. Notes in pysh.by_owner
  * to whom the link has no native atomic operations. */
 int pysh_cuda_check_matrix(CUdevice device, const pysh_cuda_card_t *mine);

@@ -10,16 +10,19 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "accel/engine/queue.h"
 #include "accel/engine/spawn.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/say.h"
 #include "base/state.h"
 #include "base/status.h"
 
+#define MAP_TIMEOUT_S   10
 #define STOP_TIMEOUT_NS (2 * 1000000000LL)
 #define OF_PROCESS      (1ULL << 63) /* in what pysh_engine_done() is asked about: no token of the accelerator's */
 #define ALIVE_NS        1000000      /* between two looks whether the process still lives, while copies are under way */
@@ -75,6 +78,47 @@ static void name_near(pysh_engine_map_t *map) {
             map->near[pysh_near_place(pe)] = pe;
 }
 
+static bool ended(uint64_t number) {
+    return atomic_load_explicit(&engine.queue->job[number % PYSH_ENGINE_JOBS].done, memory_order_acquire) == number + 1;
+}
+
+/* With the mutex held. All copies that a process has left undone have failed. */
+static void bury(void) {
+    uint64_t posted = atomic_load(&engine.queue->posted);
+
+    engine.gone = true;
+    snprintf(engine.queue->text, sizeof engine.queue->text,
+             "the copy engine's process (pid %d) has died; copies go by the proxy's thread from now on",
+             (int)engine.pid);
+    for (uint64_t number = engine.low; number < posted; number++)
+        if (!ended(number)) {
+            pysh_engine_job_t *job = &engine.queue->job[number % PYSH_ENGINE_JOBS];
+            job->status = ISHMEMX_ERR_SYSTEM;
+            atomic_store_explicit(&job->done, number + 1, memory_order_release);
+        }
+}
+
+/* The answer comes in a few ms; a process that is stuck in the driver is given up. Not with the mutex held: the proxies
+ * go on meanwhile. What they peek at on the socket may be the answer: no end. */
+static int engine_map(int pe, int64_t at, int64_t nbytes, int fd) {
+    pysh_engine_part_t part = {.place = pysh_near_place(pe), .at = at, .nbytes = nbytes};
+    struct timeval patience = {.tv_sec = MAP_TIMEOUT_S};
+    int32_t answer = ISHMEMX_ERR_SYSTEM;
+
+    if (!engine.queue || engine.gone)
+        return ISHMEMX_OK;
+    setsockopt(engine.socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (pysh_send_descriptor(engine.socket, NULL, 0, &part, sizeof part, fd) != sizeof part ||
+        recv(engine.socket, &answer, sizeof answer, MSG_WAITALL) != sizeof answer) {
+        pthread_mutex_lock(&engine.mutex);
+        if (!engine.gone)
+            bury();
+        pthread_mutex_unlock(&engine.mutex);
+        return ISHMEMX_OK; /* the proxy's thread copies from now on */
+    }
+    return answer && fd >= 0 ? pysh_fail(answer, "the copy engine's process: %s", engine.queue->text) : ISHMEMX_OK;
+}
+
 static int process_start(const ishmemx_config_t *config) {
     pysh_engine_queue_t *queue;
     int fd[PYSH_ENGINE_FDS] = {0}, arenas = -1;
@@ -99,7 +143,7 @@ static int process_start(const ishmemx_config_t *config) {
     engine.gone = false;
     engine.pieces = (char *)queue + PYSH_ENGINE_PIECES_AT;
     engine.queue = queue;
-    if ((status = wait_until_ready(config)))
+    if ((status = wait_until_ready(config)) || (pysh.accel->hand_over && (status = pysh.accel->hand_over(engine_map))))
         pysh_engine_stop();
     return status;
 }
@@ -191,10 +235,6 @@ static void post(uint64_t number) {
         syscall(SYS_futex, &engine.queue->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static bool ended(uint64_t number) {
-    return atomic_load_explicit(&engine.queue->job[number % PYSH_ENGINE_JOBS].done, memory_order_acquire) == number + 1;
-}
-
 /* With the mutex held, when the slots are all used: the first ones that have been done are free. */
 static void skip_done(void) {
     uint64_t posted = atomic_load_explicit(&engine.queue->posted, memory_order_relaxed);
@@ -249,22 +289,6 @@ bool pysh_engine_done(uint64_t copy) {
         done = ended(number);
     pthread_mutex_unlock(&engine.mutex);
     return done;
-}
-
-/* With the mutex held. All copies that a process has left undone have failed. */
-static void bury(void) {
-    uint64_t posted = atomic_load(&engine.queue->posted);
-
-    engine.gone = true;
-    snprintf(engine.queue->text, sizeof engine.queue->text,
-             "the copy engine's process (pid %d) has died; copies go by the proxy's thread from now on",
-             (int)engine.pid);
-    for (uint64_t number = engine.low; number < posted; number++)
-        if (!ended(number)) {
-            pysh_engine_job_t *job = &engine.queue->job[number % PYSH_ENGINE_JOBS];
-            job->status = ISHMEMX_ERR_SYSTEM;
-            atomic_store_explicit(&job->done, number + 1, memory_order_release);
-        }
 }
 
 static void look_after(void) {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "accel/engine/queue.h"
 #include "accel/sim/accel_sim.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -38,6 +40,23 @@ static struct { /* the jobs under way */
 
 /* ---- life ---- */
 
+/* A part of a device heap that grows, or its end; false: the socket has ended. */
+static bool take_part(void) {
+    pysh_engine_part_t part;
+    int fd;
+    int32_t answer = ISHMEMX_ERR_ARGUMENT;
+
+    if (pysh_receive_descriptor(PYSH_ENGINE_FD_SOCKET, &part, sizeof part, &fd, NULL) != sizeof part)
+        return false;
+    if (pysh.accel->take && part.place >= 0 && part.place < ISHMEMX_MAX_NEAR_PES)
+        answer = pysh.accel->take((int)part.place, part.at, part.nbytes, fd);
+    if (fd >= 0)
+        close(fd);
+    if (answer)
+        snprintf(queue->text, sizeof queue->text, "%s", ishmemx_error());
+    return send(PYSH_ENGINE_FD_SOCKET, &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer;
+}
+
 /* Ends the process with its PE: at the end of the socket, or, when a child of the PE's has inherited that, by the
  * descriptor of the PE's process. The copies' thread may be in a call of the driver, so it is not asked. */
 static void *watch(void *argument) {
@@ -46,9 +65,14 @@ static void *watch(void *argument) {
 #ifdef SYS_pidfd_open
     ends[1].fd = (int)syscall(SYS_pidfd_open, queue->parent, 0);
 #endif
-    while (poll(ends, 2, -1) < 0 && errno == EINTR)
-        continue;
-    _exit(0);
+    for (;;) {
+        int n = poll(ends, 2, -1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n > 0 && !ends[1].revents && take_part())
+            continue;
+        _exit(0);
+    }
     return argument;
 }
 

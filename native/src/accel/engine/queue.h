@@ -34,6 +34,12 @@ typedef struct pysh_engine_job {
     char pad[36];
 } pysh_engine_job_t;
 
+/* What the socket carries: a part of a PE's device heap, with its descriptor or none; the answer is a status, whose
+ * text is in the queue. */
+typedef struct pysh_engine_part {
+    int64_t place, at, nbytes;
+} pysh_engine_part_t;
+
 typedef struct pysh_engine_queue {
     pysh_engine_map_t map;
     int accelerator; /* enum ishmemx_accelerator */

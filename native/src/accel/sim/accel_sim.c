@@ -4,8 +4,10 @@
 #include "accel/sim/accel_sim.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,13 +15,16 @@
 #include "accel/accel.h"
 #include "accel/sim/engine.h"
 #include "accel/sim/streams.h"
+#include "agree/agree.h"
 #include "base/cpu_amo.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "transport/transport.h"
 
-#define PAGE_BYTES  4096
-#define LARGE_BYTES (64 * 1024)
+#define PAGE_BYTES   4096
+#define LARGE_BYTES  (64 * 1024)
+#define GROWN_BYTES  ((int64_t)64 << 30) /* of addresses: a GPU's memory */
+#define GROWTH_BYTES ((int64_t)32 << 20)
 
 static int attach(const ishmemx_config_t *config) {
     (void)config;
@@ -31,10 +36,74 @@ static void detach(int64_t blocks) {
     pysh_sim_engine_stop();
 }
 
-/* Other nodes' arenas may be mapped for all that: a node is then a part of a host, which counts as one. */
-static int arena(int64_t nbytes, char **base_p, char **peer) {
-    int status = pysh.transport->arena(ISHMEMX_HEAP_DEVICE, nbytes, base_p, peer);
+/* Bytes that this PE's host could give it, when all its PEs ask for as much. */
+static int64_t available(void) {
+    FILE *file = fopen("/proc/meminfo", "re");
+    char line[128];
+    long long kib = -1;
+    int near = 0;
 
+    while (file && kib < 0 && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %lld", &kib) != 1)
+            kib = -1;
+    if (file)
+        fclose(file);
+    for (int pe = pysh_near_begin(); pe < pysh_near_end(); pe++)
+        near += pysh_near(pe);
+    return kib < 0 ? INT64_MAX : kib * 1024 / near;
+}
+
+/* Pages come when they are touched: the file has room for all from the start. What the host cannot give is refused,
+ * as a GPU would, before it is touched. All PEs ask the same host, and hear the least answer. */
+static int grow(const char *what, int64_t upto) {
+    int64_t mine = available(), at = pysh.arena[ISHMEMX_HEAP_DEVICE].mapped;
+    int64_t *all = calloc((size_t)pysh.n_pes, sizeof *all);
+    int status;
+
+    if (!all)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
+    upto = (upto + GROWTH_BYTES - 1) / GROWTH_BYTES * GROWTH_BYTES;
+    status = pysh.agree->exchange(what, &mine, all, sizeof mine);
+    for (int pe = 0; !status && pe < pysh.n_pes; pe++)
+        if (upto - at > all[pe])
+            status = pysh_fail(ISHMEMX_ERR_MEMORY,
+                               "the device heap, %s now, cannot grow by %s: the host of PE %d has %s of memory for it",
+                               pysh_bytes_text(at), pysh_bytes_text(upto - at), pe, pysh_bytes_text(all[pe]));
+    free(all);
+    if (!status)
+        atomic_store_explicit(&pysh.arena[ISHMEMX_HEAP_DEVICE].mapped, upto, memory_order_release);
+    return status;
+}
+
+/* The pages go back; a part of a heap that is used again is taken again. */
+static int trim(const char *what, int64_t downto) {
+    int64_t at = (downto + GROWTH_BYTES - 1) / GROWTH_BYTES * GROWTH_BYTES;
+    pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
+
+    (void)what;
+    if (at >= arena->mapped)
+        return ISHMEMX_OK;
+    madvise(arena->base + at, (size_t)(arena->mapped - at), MADV_REMOVE);
+    atomic_store_explicit(&arena->mapped, at, memory_order_release);
+    return ISHMEMX_OK;
+}
+
+/* Other nodes' arenas may be mapped for all that: a node is then a part of a host, which counts as one. */
+static int arena(int64_t *nbytes_p, bool grows, char **base_p, char **peer) {
+    int64_t upto = *nbytes_p;
+    int status = ISHMEMX_OK;
+
+    if (grows && !pysh.transport->arena_file)
+        status = pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
+                           "PYSHMEM_DEVICE_HEAP_GROWS=1: a simulated heap of conduit %s has all its memory at once; "
+                           "give its size by PYSHMEM_DEVICE_HEAP_SIZE",
+                           pysh.transport->name);
+    else if (grows && *nbytes_p < GROWN_BYTES)
+        *nbytes_p = GROWN_BYTES;
+    if (!status)
+        status = pysh.transport->arena(ISHMEMX_HEAP_DEVICE, *nbytes_p, base_p, peer);
+    if (!status && grows)
+        status = grow("init", upto);
     for (int pe = 0; !status && pe < pysh.n_pes; pe++)
         if (!pysh_near(pe))
             peer[pe] = NULL;
@@ -138,6 +207,8 @@ const pysh_accel_t pysh_accel_sim = {
     .attach = attach,
     .detach = detach,
     .arena = arena,
+    .grow = grow,
+    .trim = trim,
     .is_device = is_device,
     .copy = copy,
     .streams = &pysh_sim_streams,

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Descriptors of memory that the PEs of a node give each other while the job runs, by a socket of each. */
+#pragma once
+
+#include <stdint.h>
+
+/* Collective: makes the socket and learns the others'. */
+int pysh_descriptors_open(void);
+void pysh_descriptors_close(void);
+/* Gives `mine` to each PE of the node and takes theirs[pe] of each, which are -1 before the first call; both stay the
+ * caller's. `number`: of this round, counted up, the same on all. After TIMEOUT or INTERRUPTED it goes on where it
+ * was when it is called again with the same number. */
+int pysh_descriptors_pass(const char *what, uint64_t number, int mine, int *theirs);
