@@ -111,6 +111,14 @@ def test_what_follows_from_a_failure_elsewhere_is_secondary() -> None:
     )
 
 
+def test_what_python_writes_is_set_by_one_of_two_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    last = ["UnicodeEncodeError: 'ascii' codec can't encode character"]
+    monkeypatch.delenv("PYTHONIOENCODING", raising=False)
+    assert "PYTHONUTF8=1" in hints.ways_out(last, [])[0]
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    assert "PYTHONIOENCODING is 'ascii': unset it" in hints.ways_out(last, [])[0]
+
+
 @pytest.mark.parametrize(
     ("last", "way"),
     [
@@ -122,6 +130,8 @@ def test_what_follows_from_a_failure_elsewhere_is_secondary() -> None:
         ("AttributeError: partially initialized module 'queue' has no", "queue.py hides"),
         ("ModuleNotFoundError: No module named 'pandas'", ""),
         ("AttributeError: module 'socket' has no attribute 'x'", ""),
+        ("TypeError: 'NoneType' object is not subscriptable", "results are in dest"),
+        ("AttributeError: 'NoneType' object has no attribute 'sync'", "outside a new team"),
         ("ValueError: no", ""),
     ],
 )

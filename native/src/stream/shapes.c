@@ -2,7 +2,8 @@
  * How a kernel is launched: which of the two of its kind, in how many blocks of how many threads.
  *
  * Collectives whose blocks meet the peers' same blocks go by rows, the same on all PEs, that Python keeps
- * (pyshmem/host/stream_rows.py). The others, and those of teams with far members, meet as a grid or are one block. */
+ * (pyshmem/host/tuning/streams.py). The others, and those of teams with far members, meet as a grid or are one block.
+ */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -36,7 +37,7 @@ enum {
     SIM_BLOCKS = 2
 };
 
-enum { LL, DIRECT, ENGINE }; /* the ways, as stream_rows.py counts them */
+enum { LL, DIRECT, ENGINE }; /* the ways, as host/tuning/streams.py counts them */
 
 typedef struct row {
     int64_t nbytes, way, blocks, threads;

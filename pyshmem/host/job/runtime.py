@@ -167,7 +167,9 @@ def _check_running(device: str | None, **sizes: int | str | None) -> None:
         raise ValueError(f"device is {device!r}, but the job runs with {_job.device!r}")
     for number, (name, size) in enumerate(sizes.items()):
         stats = ffi.new("ishmemx_heap_stats_t *")
-        lib.ishmemx_heap_stats(number, stats)
+        status = lib.ishmemx_heap_stats(number, stats)
+        if status != lib.ISHMEMX_ERR_UNSUPPORTED:  # a job without a device heap
+            check(status)
         if size is not None and parse_size(size) > stats.nbytes > 0:
             raise ValueError(
                 f"{name}_size is {size!r}, but the job runs, and its heap has {stats.nbytes} bytes: "

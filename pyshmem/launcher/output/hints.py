@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,11 @@ _EXTRAS = {
 }
 
 _NO_SUCH_CHARACTER = re.compile(r"UnicodeEncodeError: '(?:ascii|latin-1)' codec")
+
+#: A result that was expected of a routine that has none.
+_NO_RESULT = re.compile(
+    r"(?:AttributeError|TypeError): 'NoneType' object (?:has no attribute|is not)"
+)
 
 #: Of a module that is not the one that was meant, in words of Python's.
 _STRANGE_MODULE = re.compile(r"(?:module|from) '(\w+)[.']")
@@ -45,7 +51,15 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
     if "Unknown backend type pyshmem" in last:  # of torch
         found.append("import pyshmem.interop.torch registers the backend: add it before the call")
     if _NO_SUCH_CHARACTER.search(last):
-        found.append("PYTHONUTF8=1 in the environment has PEs write UTF-8, whatever the locale is")
+        way = "PYTHONUTF8=1 in the environment has PEs write UTF-8, whatever the locale is"
+        if "PYTHONIOENCODING" in os.environ:  # it counts for more
+            way = f"PYTHONIOENCODING is {os.environ['PYTHONIOENCODING']!r}: unset it, or make it utf-8"
+        found.append(way)
+    if _NO_RESULT.search(last):
+        found.append(
+            "if the None is a routine's of pyshmem: results are in dest, quiet() completes what "
+            "*_nbi began, and a PE outside a new team gets None for it"
+        )
     if strange := _STRANGE_MODULE.search(last):
         found += _hidden_module(strange[1], command)
     return found
