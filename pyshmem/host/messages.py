@@ -115,7 +115,7 @@ def register_handler(function: Any) -> Handler:
 
     Raises: TypeError (a Python function, another signature), ValueError (a null pointer),
         HeapExhausted (64 are registered already).
-    Example: ``handler = pyshmem.register_handler(function)``
+    Example: ``handler = pyshmem.register_handler(function); pyshmem.unregister_handler(handler)``
     Extension.
     """
     number = ffi.new("int *")

@@ -34,7 +34,7 @@ static void find_port(void) {
 }
 
 static pysh_tcp_meeting_t meeting_of(int pe, unsigned char secret, int64_t timeout_ns) {
-    pysh_tcp_meeting_t meeting = {"127.0.0.1", port, {secret}, pe, N_PES, CARD_BYTES, timeout_ns};
+    pysh_tcp_meeting_t meeting = {"127.0.0.1", port, {secret}, pe, N_PES, CARD_BYTES, timeout_ns, 0};
 
     return meeting;
 }

@@ -206,4 +206,4 @@ def test_all_pes_say_the_same(run_pes: Callable) -> None:
         print("PYSHMEM_DEVICE_HEAP_GROWS must be the same" in str(error))
     """
     done = run_pes(2, program, device="sim", check=False)
-    assert done.stdout.split() == ["True"] * 2
+    assert done.stdout.count("True") == 2

@@ -289,11 +289,7 @@ def heap_trim(heap: str = "device") -> None:
 
     Completes: on return the calling PE's memory is given back, and peers' is no longer mapped here.
     Raises: ValueError (heap), MismatchError, NotInitialized, UnsupportedError (no device heap).
-    Example::
-
-        pyshmem.free(large)
-        pyshmem.heap_trim()  # other libraries may have that memory now
-
+    Example: ``box = pyshmem.zeros(4); pyshmem.free(box); pyshmem.heap_trim("host")``
     Extension.
     """
     runtime.current()
