@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What the ucx transport calls of UCX, as its binary interface has it from 1.13 on: the library is opened at run time
- * and need not be there when this is built. tests/unit/test_ucx_abi.py compares every line with UCX's own headers. */
+ * What the ucx transport calls of UCX, as its binary interface has it from 1.13 on (1.20 is the oldest that is taken):
+ * the library is opened at run time and need not be there when this is built. tests/unit/test_ucx_abi.py compares every
+ * line with UCX's own headers. */
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * UCX is taken in this order: what is in the process already, as two of them in one do not work (the second finds the
- * first one's parts); what the setting names; the system's; the one of the Python package libucx. */
+ * first one's parts); what the setting names; the one of the Python package libucx; the system's, which may be too old,
+ * and is not known to be before it is there. */
 #define _GNU_SOURCE
 #include "transport/ucx/library.h"
 
@@ -14,7 +15,7 @@
 #include "ishmemx.h"
 
 #define SONAME     "libucp.so.0"
-#define LEAST      1013 /* older ones have not been tried */
+#define LEAST      1020 /* 1.13 loses messages; what is between has not been tried */
 #define PATH_BYTES 512
 
 static pysh_ucx_library_t library;
@@ -95,8 +96,9 @@ static int find(void **handle_p) {
                    ? ISHMEMX_OK
                    : pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "the UCX that %s names cannot be opened:%s", origin, tried);
     }
-    if ((*handle_p = try_open(SONAME, tried, sizeof tried)) || (*handle_p = try_open(package, tried, sizeof tried)) ||
-        (*handle_p = try_open(beside_us(path), tried, sizeof tried)))
+    if ((*handle_p = try_open(package, tried, sizeof tried)) ||
+        (*handle_p = try_open(beside_us(path), tried, sizeof tried)) ||
+        (*handle_p = try_open(SONAME, tried, sizeof tried)))
         return ISHMEMX_OK;
     return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
                      "conduit ucx needs UCX, which was not found; tried:%s\ninstall it with pip (libucx-cu13 or "
@@ -122,8 +124,12 @@ static int adopt(void *handle) {
     if (library.get_version)
         library.get_version(&library.major, &library.minor, &library.release);
     if (missing || !library.status_text || library.major * 1000 + library.minor < LEAST)
-        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "%s is UCX %u.%u%s%s; conduit ucx needs 1.13 or later", library.path,
-                         library.major, library.minor, missing ? ", without " : "", missing ? missing : "");
+        return pysh_fail(
+            ISHMEMX_ERR_UNSUPPORTED,
+            "%s is UCX %u.%u%s%s%s; conduit ucx needs 1.20 or later: pip install libucx-cu13 (or libucx-cu12), "
+            "or name another in PYSHMEM_UCX_LIBRARY",
+            library.path, library.major, library.minor, missing ? ", without " : "", missing ? missing : "",
+            library.was_there ? ", which another package has opened" : "");
     return ISHMEMX_OK;
 }
 

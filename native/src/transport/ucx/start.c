@@ -280,7 +280,6 @@ static int join(const ishmemx_config_t *config) {
         return status;
     pysh_sleep_prepare();
     pysh.agree = &pysh_agree_ucx;
-    pysh_ucx_connect();
     if ((status = node_open()) || (status = pysh_ucx_agree_open()) || (status = pysh_ucx_serve_in_background()))
         return status;
     return pysh_agree_ucx.barrier("init", false, NULL);

@@ -103,8 +103,6 @@ void pysh_ucx_unlock(void);
 /* With the mutex. `head` is completed here; more data than INSIDE is read until `done` has counted it, or for ever
  * where that is NULL. A PE that has failed takes nothing, and nothing is told. */
 void pysh_ucx_send(int pe, pysh_ucx_head_t *head, const void *data, pysh_ucx_done_t *done);
-/* Makes the connections to all PEs, before anything is sent, where the version needs that. */
-void pysh_ucx_connect(void);
 /* Of a handler: sent once it has returned. */
 void pysh_ucx_answer(int pe, const pysh_ucx_head_t *head, const void *data, size_t nbytes);
 bool pysh_ucx_progress(void);

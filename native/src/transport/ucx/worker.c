@@ -124,18 +124,6 @@ static void *connection(pysh_ucx_peer_t *peer) {
     return peer->ep;
 }
 
-/* UCX 1.13 loses what came by a connection to which the other side made its own only later. From 1.20 on it does not
- * (between them nothing was tried), and they are made when something is sent. */
-void pysh_ucx_connect(void) {
-    if (pysh_ucx.library->major * 1000 + pysh_ucx.library->minor >= 1020)
-        return;
-    pysh_ucx_lock();
-    for (int pe = 0; pe < pysh_ucx.n_pes; pe++)
-        if (pe != pysh_ucx.pe)
-            connection(&pysh_ucx.peer[pe]);
-    pysh_ucx_unlock();
-}
-
 static void send_one(int pe, pysh_ucx_head_t *head, const void *data, size_t nbytes, pysh_ucx_done_t *done) {
     pysh_ucx_peer_t *peer = &pysh_ucx.peer[pe];
     pysh_ucp_request_param_t param = {.op_attr_mask = PYSH_UCP_OP_ATTR_FIELD_FLAGS | PYSH_UCP_OP_ATTR_FIELD_CALLBACK |
