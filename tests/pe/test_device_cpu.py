@@ -206,9 +206,8 @@ def test_what_goes_wrong_in_kernels_on_cpus_is_told(
 def test_indices_out_of_bounds_are_told_in_checking_mode(
     run_command: Callable, kept: dict[str, str]
 ) -> None:
-    done = run_command(
-        [sys.executable, "-c", OUTSIDE], 200, PYSHMEM_DEVICE="cpu", PYSHMEM_CHECK="1", **kept
-    )
+    settings = {**kept, "PYSHMEM_CHECK": "1", "PYSHMEM_CPU_THREADS": "1"}  # block 0 is first
+    done = run_command([sys.executable, "-c", OUTSIDE], 200, PYSHMEM_DEVICE="cpu", **settings)
     cases = (
         (4, 4, "x", 15, "argument"), (-5, 4, "x", 15, "argument"), (8, 8, "part", 20, "shared"),
         (40, 4, "x", 25, "atomic"), (6, 4, "row", 10, "inlined"), (5, 5, "TABLE", 33, "constant"),
