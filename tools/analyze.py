@@ -31,6 +31,8 @@ KNOWN = (
         "every member's record is read where the status is OK, and read no further where it is not",
     ),
     ("native/src/transport/openshmem/library.c", "leak", "what strdup gave is freed in the second loop"),
+    ("native/src/transport/ucx/agree.c", "leak", "what realloc gave is the caller's buffer then"),
+    ("native/src/transport/ucx/transfer.c", "leak", "what realloc gave is in `asked` before calloc"),
     ("native/src/ops/amo_by_owner.c", "NULL", "the row is this PE's own: its arena is always mapped"),
 )  # fmt: skip
 
