@@ -26,14 +26,8 @@ CALLS = {
     "with Lock": "hold(lock)",
 }
 
-PROGRAM = """
-import gc, os, sys, warnings, numpy as np, pyshmem
-from pyshmem._core import library
-from pyshmem.host.teams.made_by_members import team_of_members
-warnings.simplefilter("ignore")
-CALLS = {calls!r}
-HOME = os.path.dirname(pyshmem.__file__)
-
+#: Traces the package, and interrupts it at its n-th instruction.
+INTERRUPT = """
 class Interrupt:
     def __init__(self, n): self.left = n
     def __call__(self, frame, event, arg):
@@ -43,7 +37,20 @@ class Interrupt:
             self.left -= 1
             if self.left == 0: raise KeyboardInterrupt
         return self
+"""
 
+PROGRAM = (
+    """
+import gc, os, sys, warnings, numpy as np, pyshmem
+from pyshmem._core import library
+from pyshmem.host.teams.made_by_members import team_of_members
+warnings.simplefilter("ignore")
+CALLS = {calls!r}
+HOME = os.path.dirname(pyshmem.__file__)
+
+"""
+    + INTERRUPT
+    + """
 def left_over():
     gc.collect()
     pyshmem.drain()  # what was dropped
@@ -89,6 +96,7 @@ with pyshmem.init(heap_size="8M"):
         del kept
         print(name, n)
 """
+)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +107,8 @@ def test_nothing_is_lost(step: int, run_pes: Callable) -> None:
     assert len(done.stdout.splitlines()) == len(CALLS)
 
 
-KERNELS = """
+KERNELS = (
+    """
 import os, sys, warnings, numpy as np, pyshmem, pyshmem.device
 from numba import cuda
 warnings.simplefilter("ignore")
@@ -111,16 +120,9 @@ def count(a, n):
         pyshmem.device.atomic_inc(a, 0)
         cuda.syncthreads()
 
-class Interrupt:
-    def __init__(self, n): self.left = n
-    def __call__(self, frame, event, arg):
-        if not frame.f_code.co_filename.startswith(HOME): return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        if event == "opcode":
-            self.left -= 1
-            if self.left == 0: raise KeyboardInterrupt
-        return self
-
+"""
+    + INTERRUPT
+    + """
 with pyshmem.init(heap_size="8M"):
     a = pyshmem.zeros(1, dtype=np.int64, heap="device")
     n, step, ended = 1, {step}, False
@@ -141,6 +143,7 @@ with pyshmem.init(heap_size="8M"):
         assert a[0] == 8, (n - step, a[0])
     print(n)
 """
+)
 
 
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.long), pytest.param(97)])
