@@ -116,6 +116,7 @@ def child(folder: Path, *words: str) -> subprocess.Popen[bytes]:
         "LD_LIBRARY_PATH": str(folder / "pyshmem" / "lib"),
         "NUMBA_ENABLE_CUDASIM": "0", "PYSHMEM_DEVICE": "cuda", "PYSHMEM_KERNEL_STORE": "text",
         "PYSHMEM_CACHE_DIR": str(folder / "store"), "PYSHMEM_CACHE_SIZE": "0",
+        "PYTHONHASHSEED": "0",  # Numba orders variables by it: the same archives for the same sources
     }  # fmt: skip
     return subprocess.Popen(
         [sys.executable, __file__, "--child", *words], env=os.environ | variables

@@ -104,6 +104,7 @@ def names_of_examples() -> Iterator[Callable[[], dict[str, object]]]:
             }  # fmt: skip
 
         yield made
+        pyshmem.pcontrol(1)  # its example pauses what later tests of this process record
 
 
 HANDLER = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)(lambda a, b, c, d: 0)

@@ -103,6 +103,7 @@ def archives(tmp_path_factory):
 def run(archives: tuple[Path, Path], folder: Path, cc: str = "9.0", how: str = "same") -> dict:
     variables = {"NUMBA_ENABLE_CUDASIM": "0", "PYSHMEM_DEVICE": "cuda"}
     variables |= {"PYSHMEM_KERNEL_STORE": "text", "PYSHMEM_CACHE_DIR": str(folder)}
+    variables["PYTHONHASHSEED"] = "0"  # as for the archives: Numba's text follows it
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *map(str, archives), cc, how],
         env=os.environ | variables, capture_output=True, text=True, timeout=200, check=False,

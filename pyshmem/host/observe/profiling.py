@@ -239,10 +239,10 @@ def _recorded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if _paused or getattr(_inside, "call", False):
             return function(*args, **kwargs)
-        _inside.call = True
         ranges = _ranges
         if ranges is not None:
             ranges.push_range(name, domain="pyshmem")
+        _inside.call = True
         begin = time.perf_counter_ns()
         try:
             return function(*args, **kwargs)
