@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from . import errors
 from .contract import HASH
-from .settings import SETTINGS
+from .settings import SETTINGS, fused_rows
 from .values import shown
 
 try:
@@ -217,9 +217,27 @@ def setting(name: str) -> tuple[str, str]:
 
 
 def check_texts() -> None:
-    """Raise ValueError for a setting whose value is no text; of others the library tells."""
+    """Raise ValueError for settings that are no text, or not of their form; the library has more."""
     for row in SETTINGS:
         setting(row.name)
+    fused_rows(setting("FUSED")[0])
+
+
+def check_cache_folder() -> None:
+    """Raise ValueError if ``PYSHMEM_CACHE_DIR`` is no folder, nor one that can be made."""
+    chosen = setting("CACHE_DIR")[0]
+    there = Path(chosen)
+    while not os.path.lexists(there):
+        there = there.parent
+    made = there == Path(chosen)
+    if not there.is_dir():
+        what = "which is no folder" if made else f"but {shown(str(there))} is no folder"
+        raise ValueError(f"PYSHMEM_CACHE_DIR is {shown(chosen)}, {what}")
+    if not made and not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(
+            f"PYSHMEM_CACHE_DIR is {shown(chosen)}, which cannot be made: "
+            f"{shown(str(there))} cannot be written"
+        )
 
 
 def tell_of_ucx() -> None:

@@ -121,6 +121,27 @@ OF_TEAM |= dict.fromkeys(_SIZES, "the number of its PEs is team.n_pes()")
 OF_TEAM |= dict.fromkeys(("barrier", "Barrier", "barrier_all", "sync_all"), "team.sync()")
 OF_TEAM |= dict.fromkeys(("free", "Free", "close"), "team.destroy()")
 
+#: Of an array on a symmetric heap, which is NumPy's else: routines are the package's.
+OF_ARRAY = {
+    name: text if text.startswith("one side") else f"routines are the package's: {text}"
+    for text, names in _INSTEAD
+    for name in names
+}
+OF_ARRAY |= dict.fromkeys(
+    ("get", "put_nbi", "put_signal", "iput"),
+    "it is a routine of the package: pyshmem.put, get, ...",
+)
+OF_ARRAY |= dict.fromkeys(
+    ("append", "extend", "insert", "pop", "remove"),
+    "an array keeps its size; pyshmem.realloc(array, shape) makes one of another",
+)
+OF_ARRAY |= dict.fromkeys(("free", "destroy", "close"), "pyshmem.free(array)")
+OF_ARRAY |= dict.fromkeys(
+    ("cuda", "cpu", "numpy", "to"),
+    'it is NumPy\'s; pyshmem.to_numpy(array) copies, heap="device" makes arrays for GPUs, '
+    "torch.from_numpy(array) is a tensor of the same memory",
+)
+
 _SCOPES = {"block": "work_group", "warp": "warp", "wave": "warp", "wg": "work_group"}
 
 

@@ -159,6 +159,23 @@ def tell_misspelt(names: Iterable[str]) -> None:
         print(f"pyshmem: {line}", file=sys.stderr)
 
 
+def fused_rows(text: str) -> list[tuple[str, str, str, str]]:
+    """The items of a text of ``PYSHMEM_FUSED``: item, operation, size (empty: any), algorithm.
+
+    Raises: ValueError (an item has another form).
+    """
+    found = []
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        left, equals, name = (part.strip() for part in item.partition("="))
+        operation, _, size = (part.strip() for part in left.partition(":"))
+        if not (equals and operation and name):
+            raise ValueError(
+                f"PYSHMEM_FUSED: '{item}' is not operation=algorithm or operation:size=algorithm"
+            )
+        found.append((item, operation, size, name))
+    return found
+
+
 def c_lists() -> str:
     """The X-macro list that ``base/settings.c`` expands (``pysh_settings.h`` in the build folder)."""
     rows = [f'    X_({s.name}, "{s.kind}", "{s.default}", "{s.alias}") \\' for s in SETTINGS]

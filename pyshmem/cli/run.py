@@ -19,7 +19,8 @@ from ..launcher.job import run_job
 from ..launcher.other_launchers import of_another_launcher
 from ..launcher.output.streams import occupy_standard_streams
 from ..launcher.settings import check_settings, settle_device, started_by_another
-from ..launcher.spec import JobSpec, resolve_command
+from ..launcher.spec import JobSpec
+from ..launcher.targets import resolve_command
 from ._hosts import Over, host_options
 
 

@@ -27,7 +27,8 @@ def check_settings(*, hosts: bool = False) -> None:
     library.check(library.lib.ishmemx_checks_supported(checks))
     if hosts and checks & library.lib.ISHMEMX_CHECK_ORDER:
         raise LaunchError("PYSHMEM_CHECK=order: the PEs have to be on one host, without --hosts")
-    if not hosts:
+    if not hosts:  # else the folder is that of other hosts
+        library.check_cache_folder()
         check_conduit(library.setting("CONDUIT")[0])
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from . import ranks
 from .binding import Share, cpus_together
 from .output.streams import Sink
 
-__all__ = ["JobSpec", "LaunchError", "resolve_command", "under_debugger"]
+__all__ = ["JobSpec", "LaunchError", "under_debugger"]
 
 
 #: What the launcher tells each PE of its place; nobody else's to set.
@@ -26,31 +25,6 @@ PLACE = tuple(
 )
 #: What it tells them besides where they are on several hosts.
 MEETING = tuple(f"PYSHMEM_{name}" for name in ("HOST", "RENDEZVOUS", "RENDEZVOUS_FD", "SECRET"))
-
-
-def resolve_command(target: str, arguments: Sequence[str], *, module: bool = False) -> list[str]:
-    """The command that runs ``target``: a module, a Python script or an executable."""
-    python = [sys.executable]
-    if module:
-        return [*python, "-m", target, *arguments]
-    path = Path(target)
-    if path.is_dir():
-        if not (path / "__main__.py").is_file():
-            raise LaunchError(f"{target} is a directory without a __main__.py")
-        return [*python, target, *arguments]
-    if path.is_file():
-        if path.suffix not in {".py", ".pyc", ".pyz"} and os.access(path, os.X_OK):
-            return [str(path.absolute()), *arguments]
-        return [*python, target, *arguments]
-    if os.sep not in target and path.suffix != ".py":
-        found = shutil.which(target)
-        if found:
-            return [found, *arguments]
-    raise LaunchError(
-        f"{target}: no such file"
-        + ("" if os.sep in target or path.suffix == ".py" else ", nor a program in PATH")
-        + f" (looked in {Path.cwd()}); to run an installed module: -m {path.stem}"
-    )
 
 
 @dataclass(frozen=True)

@@ -98,8 +98,32 @@ def test_hosts_that_no_variable_tells_of_are_thought_of(pe: str, run_alone: Call
     assert done.returncode == 1
     assert re.search(r"PEs? [\d, ]+ did not show up within 1 s", done.stderr)
     assert re.search(
-        r"on this host only \(.+\): start those of several hosts with oshrun", done.stderr
+        r"on this host only \(.+\): start those of several hosts with `pyshmem run --hosts a,b`; unset",
+        done.stderr,
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "other"),
+    [
+        ("RANK", "1", "WORLD_SIZE"),
+        ("WORLD_SIZE", "2", "RANK"),
+        ("PYSHMEM_PE", "0", "PYSHMEM_N_PES"),
+        ("PYSHMEM_N_PES", "2", "PYSHMEM_PE"),
+    ],
+)
+def test_half_a_place_is_no_job_of_one_pe(
+    name: str, text: str, other: str, run_alone: Callable
+) -> None:
+    done = run_alone(**{name: text})
+    assert f"ValueError: {name} is set, but {other} is not: unset it, or set both" in done.stderr
+
+
+@pytest.mark.parametrize("variables", [{"RANK": "0"}, {"WORLD_SIZE": "1"}, {"RANK": "general"}])
+def test_a_word_that_says_nothing_of_others_is_left_alone(
+    variables: dict[str, str], run_alone: Callable
+) -> None:
+    assert run_alone(**variables).stdout == "PE 0 of 1\n"
 
 
 def test_our_own_launcher_blames_no_other_host(run_pes: Callable) -> None:

@@ -26,7 +26,8 @@ from pyshmem.launcher.job import Job
 from pyshmem.launcher.output.streams import PARTIAL_AGE, Stream
 from pyshmem.launcher.settings import check_settings, settle_device
 from pyshmem.launcher.signals import Held, Signals
-from pyshmem.launcher.spec import JobSpec, LaunchError, resolve_command
+from pyshmem.launcher.spec import JobSpec, LaunchError
+from pyshmem.launcher.targets import resolve_command
 
 # ---- what to run -----------------------------------------------------------------------------
 
@@ -62,6 +63,62 @@ def test_a_folder_needs_a_main(tmp_path: Path) -> None:
         resolve_command(str(tmp_path), [])
     (tmp_path / "__main__.py").touch()
     assert resolve_command(str(tmp_path), [])[1] == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "mode", "told"),
+    [
+        ("a.sh", "echo\n", 0o644, "is not executable: chmod"),
+        ("a", "#!/bin/sh\necho\n", 0o644, "is not executable: chmod"),
+        ("a.sh", "echo\n", 0o755, "has no first line #!/bin/sh"),
+        ("a", "#!/bin/sh\r\necho\r\n", 0o755, "end as on Windows"),
+        ("a", "#!/not/there/sh\n", 0o755, "names /not/there/sh, which cannot be run"),
+        ("a", "#!\n", 0o755, "names nothing"),
+        ("a.cu", "", 0o644, "compile it"),
+        ("a.ipynb", "{}", 0o644, "is a notebook"),
+    ],
+)
+def test_a_file_that_nothing_can_run_is_told_before_a_pe_starts(
+    name: str, content: str, mode: int, told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content.encode())
+    path.chmod(mode)
+    with pytest.raises(LaunchError, match=told):
+        resolve_command(str(path), [])
+
+
+@pytest.mark.parametrize("content", ["", "print(1)\n", "#!/usr/bin/env python3\n"])
+def test_what_may_be_python_is_left_to_python(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "program"
+    path.write_text(content)
+    assert resolve_command(str(path), []) == [sys.executable, str(path)]
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("Hello.py", r"looked in .*: is hello\.py meant\?"),
+        ("hello", r"is hello\.py meant\?"),
+        ("gone.py", r"to run an installed module: -m gone"),
+        ("in/gone.py", r"\(looked in [^)]*\)\nsee"),
+        ("", "TARGET is empty"),
+    ],
+)
+def test_a_target_that_is_not_there_is_looked_for(
+    target: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hello.py").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LaunchError, match=told):
+        resolve_command(target, [])
+
+
+def test_a_file_is_no_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hello.py").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LaunchError, match=r"leave -m out, or write -m hello for hello\.py"):
+        resolve_command("hello.py", [], module=True)
 
 
 def test_a_device_that_cannot_be_had_is_refused_with_a_way_out(

@@ -8,10 +8,11 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import pyshmem
-from pyshmem._core.other_names import OF_JOB, OF_PACKAGE
+from pyshmem._core.other_names import OF_ARRAY, OF_JOB, OF_PACKAGE
 
 
 @pytest.mark.parametrize("name", OF_PACKAGE)
@@ -91,6 +92,30 @@ def test_a_team_has_such_names_too() -> None:
             assert not hasattr(pyshmem.Team, name)
             with pytest.raises(AttributeError, match=told):
                 getattr(team, name)
+
+
+def test_an_array_has_such_names_too() -> None:
+    with pyshmem.init(device="none", heap_size="1M"):
+        array = pyshmem.zeros(4)
+        for name, told in (
+            ("append", r"pyshmem\.realloc\(array, shape\)"),
+            ("allreduce", r"the package's: .*pyshmem\.sum_reduce"),
+            ("send", r"one side is enough"),
+            ("free", r"pyshmem\.free\(array\)$"),
+            ("cuda", r"pyshmem\.to_numpy"),
+            ("nonsense", r"^an array of a symmetric heap has no attribute 'nonsense'$"),
+        ):
+            assert not hasattr(pyshmem.SymmetricArray, name)
+            with pytest.raises(AttributeError, match=told):
+                getattr(array, name)
+        for name in OF_ARRAY.keys() & set(dir(np.ndarray)):
+            assert hasattr(array, name)  # NumPy's own
+        with pytest.raises(
+            TypeError, match=r"NumPy's put, to another PE: pyshmem\.put\(dest, source"
+        ):
+            array.put(np.ones(4), 0)
+        array.put([1, 2], 7.0)
+        assert array.tolist() == [0, 7, 7, 0]
 
 
 def test_python_adds_no_guess_of_its_own() -> None:

@@ -93,6 +93,10 @@ def test_a_tune_file_that_cannot_be_read_names_its_variable(
         ("CUTOVER_LL", "-1"),
         ("CUTOVER_STREAMS", "reduce:64K=ll:99999999999999999999x64"),
         ("CUTOVER_STREAMS", "reduce"),
+        ("FUSED", "yes"),
+        ("FUSED", "all_gather_matmul=copy_engine,=unfused"),
+        ("CACHE_DIR", __file__),
+        ("CACHE_DIR", f"{__file__}/kernels"),
     ],
 )
 def test_a_text_that_cannot_be_parsed_names_its_variable(
@@ -100,6 +104,17 @@ def test_a_text_that_cannot_be_parsed_names_its_variable(
 ) -> None:
     monkeypatch.setenv(f"PYSHMEM_{name}", text)
     refused(f"PYSHMEM_{name}")
+
+
+def test_a_cache_folder_that_can_be_made_is_left_to_who_needs_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYSHMEM_CACHE_DIR", str(tmp_path / "a" / "b"))
+    monkeypatch.setenv(
+        "PYSHMEM_FUSED", " all_gather_matmul = copy_engine, matmul_all_reduce:1M=push,"
+    )
+    check_settings()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("path", ["/not/there/t.json", "/", "x" * 5000])

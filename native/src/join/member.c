@@ -17,6 +17,7 @@
 #include "ishmemx.h"
 #include "join/hello.h"
 #include "join/rendezvous.h"
+#include "join/variables.h"
 
 #define SLICE_MS 10
 #define RETRY_NS (1000 * 1000LL)
@@ -47,9 +48,11 @@ void pysh_rendezvous_hint(const ishmemx_config_t *config, char *text, size_t cap
     gethostname(host, sizeof host - 1);
     text[0] = 0;
     if (config->control_fd < 0)
-        snprintf(text, capacity,
-                 "; the shm conduit looks for PEs on this host only (%s): start those of several hosts with oshrun",
-                 host);
+        snprintf(
+            text, capacity,
+            "; the shm conduit looks for PEs on this host only (%s): start those of several hosts with `pyshmem run "
+            "--hosts a,b`%s",
+            host, pysh_launcher_by_rank() ? "; unset RANK and WORLD_SIZE if this is to be a job of one PE" : "");
 }
 
 /* One attempt; -1 with errno when nobody listens. */
@@ -71,7 +74,7 @@ static int find_host(const ishmemx_config_t *config, unsigned round, int64_t dea
     struct timespec retry = {.tv_nsec = RETRY_NS};
     struct ucred credentials;
     socklen_t n_credentials = sizeof credentials;
-    char hint[256];
+    char hint[320];
     int status;
 
     pysh_rendezvous_hint(config, hint, sizeof hint);

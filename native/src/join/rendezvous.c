@@ -193,7 +193,7 @@ static bool rendezvous_serve(pysh_rendezvous_t *r) {
 }
 
 static void refuse_missing(pysh_rendezvous_t *r, const ishmemx_config_t *config) {
-    char missing[256], hint[256];
+    char missing[256], hint[320];
     size_t used = 0;
     int n_missing = 0;
 

@@ -164,6 +164,26 @@ static int place_from_launcher(const launcher_t *launcher, ishmemx_config_t *con
     return status;
 }
 
+/* One of the two variables is set without the other. */
+static int half_a_place(const char *pe, const char *n_pes) {
+    const char *set = variable(pe) ? pe : n_pes;
+
+    return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                     "%s is set, but %s is not: unset it, or set both on each PE; `python -m pyshmem run -n 2 ...` "
+                     "starts two PEs",
+                     set, set == pe ? n_pes : pe);
+}
+
+/* Half of what torchrun sets, by hand: every process would be a job of one PE, and not say so. */
+static int refuse_half_a_rank(void) {
+    const char *pe = variable("RANK"), *n_pes = variable("WORLD_SIZE");
+    int number;
+
+    if (!pe == !n_pes || !launcher_number_of(pe ? pe : n_pes, &number) || number < (pe ? 1 : 2))
+        return ISHMEMX_OK; /* what a job of one PE may have, or a word of somebody else's */
+    return half_a_place("RANK", "WORLD_SIZE");
+}
+
 /* Our launcher's settings; *known_p tells whether they are there. */
 static int place_from_settings(ishmemx_config_t *config, bool *known_p) {
     int64_t pe, n_pes, local_pe, control_fd;
@@ -178,6 +198,8 @@ static int place_from_settings(ishmemx_config_t *config, bool *known_p) {
     *known_p = pe != -1 || n_pes != -1;
     if (!*known_p)
         return ISHMEMX_OK;
+    if (!variable("PYSHMEM_PE") || !variable("PYSHMEM_N_PES"))
+        return half_a_place("PYSHMEM_PE", "PYSHMEM_N_PES");
     if (n_pes < 1 || n_pes > INT_MAX || pe < 0 || pe >= n_pes)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT,
                          "PYSHMEM_PE is %lld and PYSHMEM_N_PES is %lld: a launcher sets both, with 0 <= PE < N_PES",
@@ -213,7 +235,9 @@ int ishmemx_config_from_environment(ishmemx_config_t *config) {
         (status = place_from_settings(&made, &known)))
         return status;
     made.check = (int)check;
-    if (!known && (launcher = launcher_find()) && (status = place_from_launcher(launcher, &made)))
+    launcher = known ? NULL : launcher_find();
+    status = launcher ? place_from_launcher(launcher, &made) : known ? ISHMEMX_OK : refuse_half_a_rank();
+    if (status)
         return status;
     *config = made;
     return ISHMEMX_OK;
@@ -254,6 +278,10 @@ bool pysh_launcher_several_hosts(int n_pes) {
 
     return launcher && is_number(launcher->n_pes, &of_launcher) && of_launcher == n_pes &&
            launcher_spans_hosts(launcher);
+}
+
+bool pysh_launcher_by_rank(void) {
+    return launcher_find() == &launchers[N_LAUNCHERS - 1];
 }
 
 const char *pysh_launcher_one_host(void) {

@@ -10,6 +10,8 @@ int pysh_launcher_pe(void);
 bool pysh_launcher_several_hosts(int n_pes);
 /* For messages: what else to do where the launcher says so, and they are on one host; "" where it cannot be wrong. */
 const char *pysh_launcher_one_host(void);
+/* Whether RANK and WORLD_SIZE alone, which anybody may have set, say that there are other PEs. */
+bool pysh_launcher_by_rank(void);
 /* Whether srun started the job of n_pes PEs; *pmi_p: and offers PMI, by which PEs of an OpenSHMEM library meet. */
 bool pysh_launcher_is_srun(int n_pes, bool *pmi_p);
 /* Whether an OpenSHMEM library is to be the transport: the PEs are on several hosts, oshrun started them,

@@ -14,7 +14,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from .. import errors
+from .. import errors, other_names
 from ..dtypes import Kind, as_dtype, integer_of, kind_of, nelems_of
 from ..library import HEAPS, ffi, lib, not_initialized
 from ..values import is_integer
@@ -87,6 +87,19 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
         """A view without axes of one element; NumPy's own is an array like results of functions."""
         return self.reshape(self.view(np.ndarray).squeeze(axis).shape)
 
+    def put(self, ind: Any, v: Any, mode: Any = "raise") -> None:
+        """NumPy's, which writes elements of this array."""
+        try:
+            super().put(ind, v, mode)
+        except (IndexError, TypeError, ValueError) as error:
+            told = f"{error}; this is NumPy's put, to another PE: pyshmem.put(dest, source, pe)"
+            raise type(error)(told) from None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # a protocol that somebody asks for
+            raise AttributeError(name)
+        raise other_names.no_attribute("an array of a symmetric heap", name, other_names.OF_ARRAY)
+
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         """NumPy's; assigning to ``flags`` comes here too."""
         if self._nbytes != GONE:
@@ -116,8 +129,8 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
 def gone(array: np.ndarray[Any, Any]) -> str:
     """Why the elements of ``array`` can no longer be used; empty: they can."""
     base = array.base
-    owner = base if type(base) is SymmetricArray else array
-    return owner._gone if type(owner) is SymmetricArray and owner._nbytes == GONE else ""
+    owner = base if isinstance(base, SymmetricArray) else array
+    return owner._gone if isinstance(owner, SymmetricArray) and owner._nbytes == GONE else ""
 
 
 def beyond_kernels(array: np.ndarray[Any, Any]) -> str:
@@ -171,7 +184,7 @@ def place(array: Any, name: str, *, symmetric: bool, writable: bool) -> Place:
         symmetric: it has to lie on a symmetric heap.
         writable: its elements, or those of its copies on other PEs, will be written.
     """
-    ours = type(array) is SymmetricArray
+    ours = isinstance(array, SymmetricArray)
     if ours:
         if array._nbytes >= 0:
             return array._address, array._nbytes, array._kind

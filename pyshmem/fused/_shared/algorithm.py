@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._core.library import parse_size, setting
+from ..._core.settings import fused_rows
 from ...host.job import runtime
 from ...host.tuning import table
 from ...host.tuning.table import NEVER as NEVER
@@ -104,23 +105,17 @@ def parse(text: str) -> dict[str, Rows]:
     Raises: ValueError.
     """
     found: dict[str, list[tuple[int, str]]] = {}
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        left, equals, name = item.partition("=")
-        operation, colon, size = left.partition(":")
-        if not (equals and operation and name):
+    for item, operation, size, name in fused_rows(text):
+        if operation not in OPERATIONS:
             raise ValueError(
-                f"PYSHMEM_FUSED: '{item}' is not operation=algorithm or operation:size=algorithm"
-            )
-        if operation.strip() not in OPERATIONS:
-            raise ValueError(
-                f"PYSHMEM_FUSED: no operation {operation.strip()!r} has algorithms; those that have are "
+                f"PYSHMEM_FUSED: no operation {operation!r} has algorithms; those that have are "
                 f"{', '.join(OPERATIONS)}"
             )
         try:
-            most = parse_size(size) if colon and size != "never" else NEVER
+            most = parse_size(size) if size not in ("", "never") else NEVER
         except ValueError as error:
             raise ValueError(f"PYSHMEM_FUSED: {error} (in '{item}')") from None
-        found.setdefault(operation.strip(), []).append((most, algorithm_called(name.strip())))
+        found.setdefault(operation, []).append((most, algorithm_called(name)))
     return {operation: tuple(sorted(rows)) for operation, rows in found.items()}
 
 

@@ -188,6 +188,7 @@ def _start(
     config = ffi.new("ishmemx_config_t *")
     check(lib.ishmemx_config_from_environment(config))
     library.check_texts()
+    library.check_cache_folder()
     if config.control_fd < 0 and config.pe <= 0:  # else our launcher has told, or another PE does
         tell_misspelt(os.environ)
     kept = None if comm is None else communicator.place_in(comm, config)

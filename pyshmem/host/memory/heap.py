@@ -22,7 +22,7 @@ from typing import Any, Literal, SupportsIndex, TypeVar, cast
 import numpy as np
 
 from ..._core import errors
-from ..._core.arrays import cupy_arrays
+from ..._core.arrays import cupy_arrays, freed
 from ..._core.arrays.checks import SymmetricArray as SymmetricArray
 from ..._core.arrays.checks import gone, heap_number, masked, place, remember, retire
 from ..._core.arrays.types import AnyArray, DeviceArray
@@ -73,6 +73,8 @@ def _invalidate(block: Block, why: str) -> None:
     array = block.array() if block.array is not None else None
     if isinstance(array, SymmetricArray):
         retire(array, why)
+        if not why.startswith("its job"):  # what outlives its job can be looked at
+            freed.close(array)
 
 
 runtime.on_finalize(_job_ended)
@@ -194,7 +196,8 @@ def free(array: AnyArray) -> None:
 
     Args:
         array: what ``empty``, ``zeros``, ... returned; not a view of it. It and its views must not
-            be used afterwards.
+            be used afterwards: a NumPy array raises ValueError; its views, ``np.asarray(array)``
+            among them, have whatever the heap has there.
 
     Raises: ValueError (a view, freed before, or not on a heap), NotInitialized, ShmemError.
     Example: ``box = pyshmem.zeros(4); pyshmem.free(box)``

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import itertools
+import pickle
 import random
 
 import ml_dtypes
@@ -180,6 +182,47 @@ def test_freeing_twice_is_refused_and_changes_nothing(heap):
             use()
     assert pyshmem.heap_info(heap) == info
     assert (pyshmem.to_numpy(other) == 1).all()
+
+
+USES = {
+    "an element": lambda array: array[0],
+    "an assignment": lambda array: array.__setitem__(0, 1),
+    "a slice": lambda array: array[1:],
+    "arithmetic": lambda array: 1 + array,
+    "in place": lambda array: array.__iadd__(1),
+    "a ufunc": lambda array: np.add(1, 2, out=array),
+    "a function": lambda array: np.concatenate([array, array]),
+    "a method": lambda array: array.sum(),
+    "a filling": lambda array: array.fill(1),
+    "a loop": list,
+    "a member": lambda array: 1 in array,
+    "a number": lambda array: float(array[:1].reshape(())),
+    "a copy": copy.copy,
+    "a pickle": pickle.dumps,
+    "a text": lambda array: f"{array}",
+    "to_numpy": pyshmem.to_numpy,
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_what_was_freed_cannot_be_looked_at(use):
+    array = pyshmem.ones(4)
+    USES[use](array)
+    pyshmem.free(array)
+    with pytest.raises(ValueError, match="cannot be used any more: it was freed"):
+        USES[use](array)
+    assert repr(array) == "<SymmetricArray of shape (4,), float64: it was freed>"
+    assert (array.shape, array.dtype, array.heap) == ((4,), np.float64, None)
+
+
+def test_what_was_reallocated_cannot_be_looked_at():
+    array = pyshmem.ones(4)
+    longer = pyshmem.realloc(array, 8)
+    assert longer[0] == 1
+    with pytest.raises(ValueError, match="it was reallocated"):
+        array[0]
+    with pytest.raises(ValueError, match="cannot be reallocated: it was reallocated"):
+        pyshmem.realloc(array, 2)
 
 
 def test_a_full_heap_says_what_there_is_and_goes_on(job, heap):
