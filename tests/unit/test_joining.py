@@ -15,7 +15,7 @@ import pytest
 
 from pyshmem._core.errors import ShmemError
 from pyshmem.host.job import joining
-from pyshmem.host.job.joining import pmi, store
+from pyshmem.host.job.joining import pmi, pmix, store
 
 TOLD = "10.0.0.1:4711 " + 32 * "a"
 #: Two hosts with one process each, as torchrun has them.
@@ -198,3 +198,25 @@ def test_a_store_that_is_none(said: bytes, why: str, monkeypatch: pytest.MonkeyP
         with pytest.raises((OSError, ValueError), match=why):
             store.tell(1, 2, lambda: TOLD, 5.0)
         thread.join(10)
+
+
+# ---- PMIx -------------------------------------------------------------------------------------------
+
+
+def test_a_place_that_only_pmix_knows_is_told_by_its_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert not joining.find_place()
+    monkeypatch.setenv("PMIX_NAMESPACE", "job")
+    monkeypatch.setenv("PMIX_RANK", "1")
+    monkeypatch.setattr(pmix, "_LIBRARIES", ("libpmix-that-nobody-has.so",))
+    with pytest.raises(ShmemError, match=r"as rank 1, of how many is not known: .*PYSHMEM_N_PES=1"):
+        joining.find_place()
+
+
+def test_what_nobody_has_tried_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_turn = [joining.told(way) for way in joining.WAYS]
+    assert not any("untried" in text for text in in_turn)
+    monkeypatch.setenv("SLURM_STEP_ID", "0")
+    in_turn = [joining.told(way) for way in joining.WAYS]
+    assert ["untried under srun" in text for text in in_turn] == [False, True, True]

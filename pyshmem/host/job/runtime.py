@@ -177,6 +177,11 @@ def _check_running(device: str | None, **sizes: int | str | None) -> None:
             )
 
 
+def _has_no_place(config: Any) -> bool:
+    """No launcher's variables say which PE this is: they name the job, too."""
+    return "PYSHMEM_PE" not in os.environ and (not config.job or not ffi.string(config.job))
+
+
 def _start(
     heap_size: int | str | None,
     device_heap_size: int | str | None,
@@ -187,6 +192,8 @@ def _start(
     install_excepthook()
     config = ffi.new("ishmemx_config_t *")
     check(lib.ishmemx_config_from_environment(config))
+    if comm is None and _has_no_place(config) and joining.find_place():
+        check(lib.ishmemx_config_from_environment(config))
     library.check_texts()
     library.check_cache_folder()
     if config.control_fd < 0 and config.pe <= 0:  # else our launcher has told, or another PE does

@@ -51,10 +51,37 @@ def way_here() -> Way | None:
     return way if way is not None and is_wanted(way) else None
 
 
+def told(way: Way) -> str:
+    """What ``info`` says of a way, also that nobody has tried it."""
+    untried = way is not WAYS[0] and "SLURM_STEP_ID" in os.environ
+    return f"{way.name}: where PE 0 listens, and a secret" + (
+        "; untried under srun" if untried else ""
+    )
+
+
 def is_wanted(way: Way) -> bool:
     """Whether the PEs go by UCX; where an OpenSHMEM library may join by PMIx or PMI, if asked for."""
     conduit = library.setting("CONDUIT")[0].lower()
     return conduit == "ucx" or (conduit == "auto" and way is WAYS[0])
+
+
+def find_place() -> bool:
+    """Set what ``mpirun`` would where only PMIx knows this process's place; whether that was so.
+
+    Who calls it has seen that no variables of a launcher say it.
+
+    Raises: ShmemError (PMIx does not answer).
+    """
+    if not pmix.is_there():
+        return False
+    try:
+        os.environ.update(pmix.place())
+    except (OSError, ValueError) as error:
+        raise ShmemError(
+            f"PMIx started this process as rank {os.environ['PMIX_RANK']}, of how many is not known: "
+            f"{error}; for a job of its own set PYSHMEM_PE=0 and PYSHMEM_N_PES=1"
+        ) from error
+    return True
 
 
 def join(pe: int, n_pes: int, seconds: float) -> None:

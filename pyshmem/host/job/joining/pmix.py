@@ -11,11 +11,18 @@ from typing import Any
 
 _LIBRARIES = ("libpmix.so.2", "libpmix.so")
 #: Of the standard's header, the same from version 3 to 5.
-_SUCCESS, _GLOBAL, _BOOL, _STRING = 0, 3, 1, 3
+_SUCCESS, _GLOBAL, _BOOL, _STRING, _UINT16, _UINT32 = 0, 3, 1, 3, 13, 14
 _WILDCARD = 0xFFFFFFFE
 _KEY = b"pyshmem"
 
 _rounds = 0
+
+#: What a server says of a process, under the names that Open MPI's ``mpirun`` gives it.
+_PLACE = {
+    "OMPI_COMM_WORLD_SIZE": (b"pmix.job.size", True),
+    "OMPI_COMM_WORLD_LOCAL_RANK": (b"pmix.lrank", False),
+    "OMPI_COMM_WORLD_LOCAL_SIZE": (b"pmix.local.size", True),
+}
 
 
 class _Proc(ctypes.Structure):
@@ -26,6 +33,8 @@ class _Data(ctypes.Union):
     _fields_ = (
         ("flag", ctypes.c_bool),
         ("string", ctypes.c_char_p),
+        ("uint16", ctypes.c_uint16),
+        ("uint32", ctypes.c_uint32),
         ("envar", ctypes.c_void_p * 3),  # the largest: two pointers and a character
     )
 
@@ -38,9 +47,32 @@ class _Info(ctypes.Structure):
     _fields_ = (("key", ctypes.c_char * 512), ("flags", ctypes.c_uint32), ("value", _Value))
 
 
+#: This process, once it is a client of the server.
+_me: _Proc | None = None
+
+
 def is_there() -> bool:
     """Whether a server of PMIx is there for this process."""
     return bool(os.environ.get("PMIX_NAMESPACE") and os.environ.get("PMIX_RANK"))
+
+
+def place() -> dict[str, str]:
+    """The place in its job of a process that only PMIx knows of, as variables of ``mpirun``.
+
+    ``prterun`` sets PMIX_RANK, and no other.
+
+    Raises: OSError (no library, or the server does not answer), ValueError (it says something else).
+    """
+    library = _opened()
+    me = _join(library)
+    told = {"OMPI_COMM_WORLD_RANK": str(me.rank)}
+    for name, (key, of_all) in _PLACE.items():
+        found = _get(library, _Proc(me.nspace, _WILDCARD if of_all else me.rank), key)
+        numbers = {_UINT16: found.data.uint16, _UINT32: found.data.uint32}
+        if found.type not in numbers:
+            raise ValueError(f"PMIx says of {key.decode()} what is no number")
+        told[name] = str(numbers[found.type])
+    return told
 
 
 def tell(pe: int, n_pes: int, text: Callable[[], str], seconds: float) -> str:
@@ -50,12 +82,7 @@ def tell(pe: int, n_pes: int, text: Callable[[], str], seconds: float) -> str:
     """
     global _rounds
     library = _opened()
-    me = _Proc()
-    _check(library, "Init", ctypes.byref(me), None, ctypes.c_size_t(0))
-    if not _rounds:
-        # Not before the end: an MPI_Init of this process behind it would fail, and mpirun takes a
-        # process that ends without it for one that crashed. PMIx counts its users.
-        atexit.register(library.PMIx_Finalize, None, ctypes.c_size_t(0))
+    me = _join(library)
     if me.rank != pe:
         raise ValueError(f"PMIx says this is rank {me.rank}, the launcher's variables {pe}")
     key = _KEY + b".%d" % _rounds
@@ -74,12 +101,33 @@ def tell(pe: int, n_pes: int, text: Callable[[], str], seconds: float) -> str:
         ctypes.byref(collect),
         ctypes.c_size_t(1),
     )
-    found = ctypes.POINTER(_Value)()
-    first = _Proc(me.nspace, 0)
-    _check(library, "Get", ctypes.byref(first), key, None, ctypes.c_size_t(0), ctypes.byref(found))
-    if not found or found.contents.type != _STRING:
+    found = _get(library, _Proc(me.nspace, 0), key)
+    if found.type != _STRING:
         raise ValueError("PE 0 told something else")
-    return str(found.contents.data.string.decode())
+    return str(found.data.string.decode())
+
+
+def _join(library: ctypes.CDLL) -> _Proc:
+    """Become a client of the server; who this is."""
+    global _me
+    if _me is None:
+        me = _Proc()
+        _check(library, "Init", ctypes.byref(me), None, ctypes.c_size_t(0))
+        _me = me
+        # Not before the end: an MPI_Init of this process behind it would fail, and mpirun takes a
+        # process that ends without it for one that crashed. PMIx counts its users.
+        atexit.register(library.PMIx_Finalize, None, ctypes.c_size_t(0))
+    return _me
+
+
+def _get(library: ctypes.CDLL, process: _Proc, key: bytes) -> _Value:
+    found = ctypes.POINTER(_Value)()
+    _check(
+        library, "Get", ctypes.byref(process), key, None, ctypes.c_size_t(0), ctypes.byref(found)
+    )
+    if not found:
+        raise ValueError(f"PMIx knows no {key.decode()}")
+    return found.contents
 
 
 def _opened() -> ctypes.CDLL:
