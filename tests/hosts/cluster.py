@@ -70,9 +70,13 @@ class Cluster:
             PYSHMEM_PE=str(pe),
             PYSHMEM_N_PES=str(n_pes),
             PYSHMEM_JOB=f"job{os.getpid()}.{self.jobs}",
-            PYSHMEM_RENDEZVOUS=self.rendezvous,
             PYSHMEM_SECRET=self.secret,
-            **{"NUMBA_ENABLE_CUDASIM": "1", "PYSHMEM_UCX_LIBRARY": ucx_of_package(), **extra},
+            **{
+                "PYSHMEM_RENDEZVOUS": self.rendezvous,
+                "NUMBA_ENABLE_CUDASIM": "1",
+                "PYSHMEM_UCX_LIBRARY": ucx_of_package(),
+                **extra,
+            },
         )
 
     def begin_pe(self, host: str, command: list[str], environment: dict[str, str]) -> Pe:

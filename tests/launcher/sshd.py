@@ -76,6 +76,33 @@ class Hosts:
             assert time.monotonic() < deadline, listing(left)
             time.sleep(0.1)
 
+    def sockets(self) -> list[str]:
+        """Of both hosts, but for where sshd listens and ends that the kernel keeps for a while."""
+        ended, at_22 = "06", ":0016"
+        found = []
+        for name in NAMES:
+            shown = subprocess.run(
+                self.on(name, "cat", "/proc/net/tcp", "/proc/net/tcp6"),
+                check=True,
+                capture_output=True,
+                text=True,
+                timeout=30,
+            )
+            lines = [line.split() for line in shown.stdout.splitlines() if "address" not in line]
+            found += [
+                f"{name}: {own} {other} {state}"
+                for _, own, other, state, *_ in lines
+                if state != ended and not own.endswith(at_22)
+            ]
+        return found
+
+    def assert_no_socket(self, seconds: float) -> None:
+        """Until none is left, of whatever program."""
+        deadline = time.monotonic() + seconds
+        while left := self.sockets():
+            assert time.monotonic() < deadline, left
+            time.sleep(0.1)
+
     def close(self) -> None:
         for daemon in self.daemons:
             daemon.kill()

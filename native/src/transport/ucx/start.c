@@ -29,6 +29,7 @@
 #include "node/sleep.h"
 #include "transport/mapped/host.h"
 #include "transport/ucx/agree.h"
+#include "transport/ucx/fork.h"
 #include "transport/ucx/transfer.h"
 #include "transport/ucx/ucx.h"
 
@@ -307,6 +308,12 @@ static void at_exit(void) {
         pysh_ucx_serve_no_more();
 }
 
+/* A child of this process only: what a child of that has under these numbers is its own affair. */
+static void in_child(void) {
+    if (pysh_ucx.worker && own.owner == getppid())
+        pysh_ucx_let_go(pysh_ucx.fd);
+}
+
 static int ucx_open(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
     int status = join(config);
 
@@ -317,8 +324,10 @@ static int ucx_open(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
         forget_cards();
         return status;
     }
-    if (!own.owner)
+    if (!own.owner) {
         atexit(at_exit);
+        pthread_atfork(NULL, NULL, in_child);
+    }
     own.owner = getpid();
     *pe_p = config->pe;
     *n_pes_p = config->n_pes;
