@@ -27,6 +27,7 @@ SHARED = Hook(kernelapi.FakeCUDAModule, "shared")
 #: What waits for all, or copies in the order of a stream.
 COPY_TO_HOST = Hook(FakeCUDAArray, "copy_to_host", "self ary stream")
 COPY_TO_DEVICE = Hook(FakeCUDAArray, "copy_to_device", "self ary stream")
+EVENT_RECORD = Hook(api.Event, "record", "self stream")
 EVENT_SYNCHRONIZE = Hook(api.Event, "synchronize", "self")
 EVENT_WAIT = Hook(api.Event, "wait", "self stream")
 SYNCHRONIZE = (Hook(cuda, "synchronize", ""), Hook(api, "synchronize", ""))
@@ -37,7 +38,7 @@ push_context = kernel._push_kernel_context
 
 HOOKS = (
     *(LAUNCH, CONFIGURE, FOR_ALL, COOPERATIVE_BLOCKS, THREADING, GRID_SYNC, SHARED, COPY_TO_HOST),
-    *(COPY_TO_DEVICE, EVENT_SYNCHRONIZE, EVENT_WAIT, *SYNCHRONIZE, PUSH_CONTEXT),
+    *(COPY_TO_DEVICE, EVENT_RECORD, EVENT_SYNCHRONIZE, EVENT_WAIT, *SYNCHRONIZE, PUSH_CONTEXT),
 )
 
 

@@ -140,11 +140,13 @@ class Clock:
             if of.pe == pe and of.kind in _SENT and (ctx is None or of.ctx == ctx):
                 self.fenced[lane] = number
 
-    def quiet(self, lanes: Lanes, pe: int, ctx: Any, targets: frozenset[int] | None) -> None:
-        """All of that is done; ``targets``: what went to these PEs."""
+    def quiet(
+        self, lanes: Lanes, pe: int, ctx: Any, targets: frozenset[int] | None, but: int = -1
+    ) -> None:
+        """All of that is done; ``targets``: what went to these PEs; ``but``: not this agent's."""
         for lane, number in self.issued.items():
             of = lanes.of[lane]
-            if of.pe != pe or of.kind == Kind.AT_ONCE:
+            if of.pe != pe or of.kind == Kind.AT_ONCE or of.agent == but:
                 continue
             if of.ctx != ctx if ctx is not None else not isinstance(of.ctx, int):
                 continue

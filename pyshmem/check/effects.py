@@ -8,9 +8,11 @@ makes of the call's result the effects behind it, or None where there are none. 
 from __future__ import annotations
 
 import operator
+import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ import numpy as np
 from .._core.library import Cmp, SignalOp, lib
 from ..host.job import runtime
 from ..host.teams.contexts import CTX_DEFAULT, Context
-from ..host.teams.team import TEAM_WORLD, Team
+from ..host.teams.team import TEAM_WORLD, Channel, Team
 from . import memory
 from .log import result_is_dropped
 from .memory import Span, Unknown, own
@@ -30,6 +32,9 @@ Behind = Callable[[Any], Effects]
 Described = tuple[Effects, "Behind | None"]
 Describe = Callable[[Arguments], Described]
 
+#: What a description raises of arguments that the routine itself refuses.
+REFUSED = (Unknown, LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
+
 _COMPARED = {int(cmp): n for n, cmp in enumerate((Cmp.EQ, Cmp.NE, Cmp.GT, Cmp.GE, Cmp.LT, Cmp.LE))}
 
 # ---- who takes part ------------------------------------------------------------------------------
@@ -37,6 +42,8 @@ _COMPARED = {int(cmp): n for n, cmp in enumerate((Cmp.EQ, Cmp.NE, Cmp.GT, Cmp.GE
 _teams: weakref.WeakKeyDictionary[Team, tuple[tuple[int, ...], int]] = weakref.WeakKeyDictionary()
 _teams_of: Counter[tuple[int, ...]] = Counter()
 _meetings: Counter[Any] = Counter()
+#: Whose collectives are counted: those of streams, where this thread runs one, or the host's.
+_way = threading.local()
 _requests: dict[int, tuple[Any, Behind, Any]] = {}
 
 
@@ -71,10 +78,27 @@ def _key_of(team: Any) -> tuple[Any, int, int]:
     return found, team.my_pe(), len(found[0])
 
 
+def name_team(given: Arguments) -> None:
+    """All PEs name their teams in the same order: where the program calls, not where a stream comes."""
+    team = given.get("team", given.get("self"))
+    if isinstance(team, Team | Channel):
+        _key_of(team)
+
+
+@contextmanager
+def on_stream() -> Iterator[None]:
+    """Collectives that this thread describes meanwhile come in the order of a stream."""
+    _way.name = "stream"
+    try:
+        yield
+    finally:
+        _way.name = ""
+
+
 def _meet(team: Any, how: str = "all", root: int = 0, begun: str = "") -> tuple[Effects, Effects]:
     """Coming to a collective, and leaving it."""
     key, pe, n = _key_of(team)
-    name = (key, begun)
+    name = (key, begun or getattr(_way, "name", ""))
     _meetings[name] += 1
     meeting = *name, _meetings[name]
     return [("E", meeting, pe)], [("X", meeting, pe, n, how, root)]
@@ -102,7 +126,7 @@ def _reads(span: Span, nelems: int, code: str = "r", *more: Any) -> Effects:
     return [(code, pe, heap, span.ranges(offset, nelems), *more)]
 
 
-def _writes(span: Span, nelems: int) -> Effects:
+def writes(span: Span, nelems: int) -> Effects:
     found = memory.where(span.address)
     if found is None or not nelems:
         return []
@@ -136,7 +160,7 @@ def _get(a: Arguments) -> Described:
     if not nelems:
         return [], None
     read = ("r", pe, heap, source.ranges(offset, nelems))
-    return [], lambda _: [read, *_writes(dest, nelems)]
+    return [], lambda _: [read, *writes(dest, nelems)]
 
 
 def _get_nbi(a: Arguments) -> Described:
@@ -174,7 +198,7 @@ def _strided(put: bool, blocks: bool) -> Describe:
         block = operator.index(a["bsize"]) if blocks else 1
         steps = [block if a[name] is None else operator.index(a[name]) for name in ("dst", "sst")]
         near, step = (source, steps[1]) if put else (dest, steps[0])
-        if step < 1 or block < 1:
+        if min(steps) < 1 or block < 1:
             raise Unknown
         room = max(0, (near.nelems - block) // step + 1)
         count = _count(a["nblocks" if blocks else "nelems"], room)
@@ -468,7 +492,7 @@ def _sync_nb(a: Arguments) -> Described:
 
 def _request_done(a: Arguments) -> Described:
     request = a["self"]
-    meeting = next((e[1] for e in _known_of(request) if e[0] == "X"), None)
+    meeting = next((e[1] for e in known_of(request) if e[0] == "X"), None)
     stands: Effects = [] if meeting is None else [("N", "meeting", meeting)]
 
     def behind(done: Any) -> Effects:
@@ -480,7 +504,7 @@ def _request_done(a: Arguments) -> Described:
     return stands, behind
 
 
-def _known_of(request: Any) -> Effects:
+def known_of(request: Any) -> Effects:
     """What will be behind a request that is not complete."""
     _, after, _ = _requests.get(id(request), (None, None, None))
     return [] if after is None else after(None)

@@ -137,6 +137,7 @@ class Engine:
             (0, 0),
         )  # of the last call that does not block
         self._locks: dict[tuple[int, int], Clock] = {}
+        self._told: dict[Any, Clock] = {}  # by PE and key
         self._effects: dict[str, Callable[..., None]] = {
             "r": self._read, "w": self._store, "s": self._send, "rq": self._read_until_quiet,
             "wq": self._write_until_quiet, "d": self._put_signal, "a": self._atomic,
@@ -144,6 +145,8 @@ class Engine:
             "W": self._waited, "F": self._fence, "Q": self._quiet, "E": self._enter,
             "X": self._leave, "L": self._lock, "U": self._unlock, "M": self._allocate,
             "D": self._free, "N": self._stands, "B": self._begin, "J": self._end, "H": self._met,
+            "V": self._name, "T": self._tell, "G": self._get_told, "S": self._synchronize,
+            "K": self._quiet_kernels,
         }  # fmt: skip
 
     # ---- records ---------------------------------------------------------------------------------
@@ -244,7 +247,9 @@ class Engine:
         if new.writes:
             old += cell.reads
         for one in old:
-            if one.event == new.event or self._the_same_again(one, new):
+            if (one.agent, one.at) == (new.agent, new.at):
+                continue  # one call, as a reduction in place
+            if self._the_same_again(one, new):
                 continue
             if not call.clock.has(one.event, low & ~7, self.lanes, sent):
                 issued = one.event[1] <= call.clock.issued.get(one.event[0], 0)
@@ -439,6 +444,11 @@ class Engine:
         to = None if targets is None else frozenset(targets)
         call.clock.quiet(self.lanes, call.pe, ctx, to)
 
+    def _quiet_kernels(self, call: _Call) -> None:
+        """In the order of a stream: of what kernels before it have issued."""
+        host = self.agent(call.pe, 0)
+        call.clock.quiet(self.lanes, call.pe, None, None, but=host)
+
     def _enter(self, call: _Call, key: Any, me: int) -> None:
         meeting = self.meetings.setdefault(key, _Meeting())
         meeting.calls[me] = call.routine, call.site
@@ -472,6 +482,27 @@ class Engine:
         clock = call.clock.copy()
         clock.fenced = {}
         self._locks[heap, low] = clock
+
+    # ---- streams ----------------------------------------------------------------------------------
+
+    def _name(self, call: _Call, number: int, name: str) -> None:
+        self.names[self.agent(call.pe, number)] = name
+
+    def _tell(self, call: _Call, key: Any) -> None:
+        """What the agent knows here, for who asks later: a launch, an event."""
+        self._told[call.pe, key] = call.clock.copy()
+
+    def _get_told(self, call: _Call, key: Any, once: bool) -> None:
+        clock = self._told.get((call.pe, key))
+        if clock is not None:
+            call.clock.join(clock, self.lanes)
+        if once:
+            self._told.pop((call.pe, key), None)
+
+    def _synchronize(self, call: _Call, numbers: tuple[int, ...]) -> None:
+        """The agent has waited for streams."""
+        for number in numbers:
+            call.clock.join(self._clocks[self.agent(call.pe, number)], self.lanes)
 
     # ---- threads of kernels ----------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import opcode
 import os
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,8 @@ _LIBRARIES = (sysconfig.get_path("stdlib") + os.sep, os.sep + "site-packages" + 
 
 _CACHE, _DROP = opcode.opmap.get("CACHE", -1), opcode.opmap["POP_TOP"]
 
+#: Agents of streams and of their kernels' threads: a stream's number times this, and what follows.
+ROOM = 1 << 40
 now = time.monotonic_ns  # one clock for all PEs of a host
 
 
@@ -38,8 +41,10 @@ class Log:
     def __init__(self, fd: int) -> None:
         self._fd, self._pid = fd, os.getpid()
         self._kept: list[bytes] = []
-        self._sites: dict[tuple[Any, int], int] = {}
+        self._sites: dict[tuple[str, int], int] = {}
         self._runs: dict[tuple[Any, ...], _Run] = {}
+        self._lock = threading.RLock()  # streams have threads of their own
+        self._last = 0  # time of the last record: those of a file ascend
 
     def write(self, at: int, agent: int, routine: str, effects: list[tuple[Any, ...]]) -> None:
         """A record of what the caller's caller does, on the program's line."""
@@ -49,11 +54,18 @@ class Log:
         self, at: int, agent: int, site: int, routine: str, effects: list[tuple[Any, ...]]
     ) -> None:
         """The same of another line."""
-        if self._runs:
-            self._end_runs()
-        self._kept.append(marshal.dumps((at, agent, site, routine, effects)))
-        if len(self._kept) >= _MANY or any(map(_is_seen, effects)):
-            self.flush()
+        with self._lock:
+            if self._runs:
+                self._end_runs()
+            self._append(at, agent, site, routine, effects)
+            if len(self._kept) >= _MANY or any(map(_is_seen, effects)):
+                self.flush()
+
+    def _append(
+        self, at: int, agent: int, site: int, routine: str, effects: list[tuple[Any, ...]]
+    ) -> None:
+        self._last = max(self._last, at)
+        self._kept.append(marshal.dumps((self._last, agent, site, routine, effects)))
 
     def touch(self, agent: int, routine: str, effect: tuple[Any, ...]) -> None:
         """A record of elements that the program reads or stores by itself.
@@ -66,13 +78,14 @@ class Log:
             self.write(now(), agent, routine, [effect])
             return
         key = agent, self.site(), routine, code, pe, heap
-        run = self._runs.get(key)
-        if run is None:
-            run = self._runs[key] = _Run(written)
         low, high = ranges[0]
-        run.add(low, high, written)
-        if len(run.starts) > _MOST_RANGES:
-            self._end_runs()
+        with self._lock:
+            run = self._runs.get(key)
+            if run is None:
+                run = self._runs[key] = _Run(written)
+            run.add(low, high, written)
+            if len(run.starts) > _MOST_RANGES:
+                self._end_runs()
 
     def _end_runs(self) -> None:
         """Write what is known of elements."""
@@ -80,18 +93,19 @@ class Log:
         for key, run in sorted(runs.items(), key=lambda one: one[1].at):
             agent, site, routine, *where = key
             effect = (*where, run.ranges(), *run.written)
-            self._kept.append(marshal.dumps((run.at, agent, site, routine, [effect])))
+            self._append(run.at, agent, site, routine, [effect])
 
     def flush(self) -> None:
         """Write what is kept: before a call that may wait for ever, and at the end."""
-        if self._runs:
-            self._end_runs()
-        if not self._kept or os.getpid() != self._pid:  # a child of fork is no PE
-            return
-        kept, self._kept = self._kept, []
-        data = memoryview(b"".join(kept))
-        while data:
-            data = data[os.write(self._fd, data) :]
+        with self._lock:
+            if self._runs:
+                self._end_runs()
+            if not self._kept or os.getpid() != self._pid:  # a child of fork is no PE
+                return
+            kept, self._kept = self._kept, []
+            data = memoryview(b"".join(kept))
+            while data:
+                data = data[os.write(self._fd, data) :]
 
     def site(self) -> int:
         """The number of the line of the program that is at work."""
@@ -99,13 +113,16 @@ class Log:
         if frame is None:
             return self._number("(the library)", 0, "")
         code = frame.f_code
-        found = self._sites.get((code, frame.f_lineno))
+        found = self._sites.get((code.co_filename, frame.f_lineno))
         if found is None:
             found = self._number(code.co_filename, frame.f_lineno, code.co_qualname)
-            self._sites[code, frame.f_lineno] = found
         return found
 
     def _number(self, file: str, line: int, function: str) -> int:
+        with self._lock:
+            return self._number_held(file, line, function)
+
+    def _number_held(self, file: str, line: int, function: str) -> int:
         number = self._sites.get((file, line))
         if number is None:
             number = self._sites[file, line] = len(self._sites)

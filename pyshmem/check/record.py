@@ -13,7 +13,8 @@ import functools
 import inspect
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .._core.errors import UnsupportedError
@@ -24,7 +25,7 @@ from ..host.locks import Lock
 from ..host.memory import heap
 from ..host.teams.contexts import Context
 from ..host.teams.team import Channel, Team
-from . import effects, memory
+from . import effects, memory, streams
 from .log import Log, is_internal, now
 
 _inside = threading.local()
@@ -39,6 +40,17 @@ def log() -> Log:
     """Where this PE's records go."""
     assert _log is not None
     return _log
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """What this thread of the host does meanwhile is not recorded."""
+    outer = getattr(_inside, "call", False)
+    _inside.call = True
+    try:
+        yield
+    finally:
+        _inside.call = outer
 
 
 def install() -> None:
@@ -69,6 +81,7 @@ def install() -> None:
     from . import record_arrays
 
     record_arrays.install(_log, _inside)
+    streams.install(_log, _inside, _replace)
     runtime.on_init(_begin)
     runtime.on_finalize(_end)
     atexit.register(_log.flush)
@@ -86,6 +99,7 @@ def _begin() -> None:
         raise UnsupportedError("PYSHMEM_CHECK=order: the PEs have to be on one host")
     memory.know_heaps(job.my_pe, job.n_pes, job.device != "none")
     effects.forget()
+    streams.begin()
     if _jobs:  # all PEs have ended the last one
         log().write(now(), 0, "init", [("X", ("job", _jobs), job.my_pe, 0, "all", 0)])
 
@@ -139,10 +153,10 @@ def _call_recorded(
         return function(*args, **named)  # which says what is wrong
     given = bound.arguments
     if given.get("stream") is not None:
-        raise UnsupportedError(f"PYSHMEM_CHECK=order does not follow streams yet: {name}(stream=)")
+        return streams.routine(name, describe, given, lambda: function(*args, **named))
     try:
         before, after = describe(given)
-    except (memory.Unknown, LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
+    except effects.REFUSED:
         return function(*args, **named)
     recorder = log()
     if before:

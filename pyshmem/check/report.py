@@ -11,7 +11,7 @@ from typing import IO, Any, NamedTuple
 
 from . import hang
 from .engine import Engine, Race
-from .log import records
+from .log import ROOM, records
 from .shadow import Access
 from .sites import Site, Sites, elements, shown
 
@@ -138,6 +138,9 @@ def _advice(engine: Engine, race: Race, first: Side, second: Side) -> tuple[str,
         f"Nothing tells PE {second.pe} that the access of PE {first.pe} has happened: it came first by "
         "chance."
     )
+    if first.pe == second.pe and _on_streams(engine, race):
+        why = "Both are of one PE, but the one does not wait for the other's stream."
+        return why, "synchronize of the stream between them, or an event that the other waits for."
     if first.pe == second.pe:
         why = "Both are of one PE, but of threads that do not wait for each other."
         return why, "A barrier of the block or the grid between them, or one thread for both."
@@ -152,6 +155,12 @@ def _advice(engine: Engine, race: Race, first: Side, second: Side) -> tuple[str,
         why,
         f"A signal from PE {first.pe} that PE {second.pe} waits for, or a barrier, between them.",
     )
+
+
+def _on_streams(engine: Engine, race: Race) -> bool:
+    """Are they of different streams, or of a stream and the host?"""
+    first, second = (engine.agents[one.agent][1] // ROOM for one in (race.first, race.second))
+    return first != second
 
 
 def _advice_issued(engine: Engine, race: Race, first: Side, second: Side) -> tuple[str, str]:

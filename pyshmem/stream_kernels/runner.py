@@ -14,7 +14,8 @@ import numpy as np
 from .._core.contract import STREAM_KEY
 from .._core.dtypes import as_dtype
 from .._core.library import check, ffi, lib
-from ..device.leaf.sim import launches, queued
+from ..device.leaf.sim import launches
+from ..host.kernels import sim_calls
 from .table import StreamKernel, kernel_of
 
 _ARRAY_WORDS, _SIZE, _ADDRESS = 7, 2, 4  # of an array among the arguments
@@ -47,7 +48,7 @@ def _arguments(kernel: StreamKernel, words: Any) -> list[Any]:
 @ffi.callback("ishmemx_kernel_runner_t")
 def _run(key: int, blocks: int, threads: int, words: Any) -> None:
     kernel = _kernel(key)
-    with queued.ends_job(kernel.name):
+    with sim_calls.ends_job(kernel.name):
         launches.run_grid(
             kernel.function, blocks, threads, _arguments(kernel, words), STREAM_KEY.MODULE | key
         )

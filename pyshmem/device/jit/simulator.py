@@ -9,8 +9,9 @@ from numba.cuda.simulator.kernel import FakeCUDAKernel
 
 from ..._core import library
 from ...host import streams
+from ...host.kernels import sim_calls
 from ..leaf.backend import CPU
-from ..leaf.sim import launches, queued, threads
+from ..leaf.sim import launches, threads
 
 if CPU:
     from ..leaf.cpu import launches as compiled
@@ -35,7 +36,7 @@ class Integration:
         threads.STATE[:] = []
         if CPU:
             STATE.forget()
-        queued.forget()
+        sim_calls.forget()
 
     def kernel_name(self, number: int) -> str:
         """Name of the kernel whose word MODULE is ``number``, and where it called what failed."""

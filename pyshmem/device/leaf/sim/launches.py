@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.cuda.simulator import kernel as numba_kernel
 
-from ...._core import library
 from ...._core.arrays.checks import SymmetricArray, beyond_kernels, gone, masked
-from ...._core.library import check, checks_order, lib
+from ...._core.library import checks_order, lib
 from ...._foreign import numba_simulator
+from ....host.kernels import sim_calls
 from ...state import P2P
 from . import queued, scheduler
 from .arrays import kernel_array
@@ -107,8 +107,7 @@ def _run_active(kernel: Any, dimensions: Any, arguments: list[Any], number: int 
 
 def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
     """Launch in the order of a stream. Faults stay recorded for the next call of the host."""
-    library.refuse_order("kernels on streams")
-    captured = queued.is_captured(handle)
+    captured = sim_calls.is_captured(handle)
     number, dimensions = _check(kernel), _dimensions(kernel)
     write_back: list[Callable[[], None]] = []
     seen = [_argument(kernel, argument, write_back) for argument in arguments]
@@ -122,9 +121,11 @@ def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
         with _turn:
             _run_active(kernel, dimensions, seen, number)
 
-    queued.put(handle, kernel.fn.__qualname__, run, captured=captured)
+    if scheduler.RECORD is not None:
+        scheduler.RECORD.put(handle, captured)
+    sim_calls.put(handle, kernel.fn.__qualname__, run, captured=captured)
     if write_back:  # Numba waits for these copies on a GPU too
-        check(lib.ishmemx_stream_finish(handle))
+        queued.finish(handle)
         for copy_back in write_back:
             copy_back()
 
@@ -165,7 +166,7 @@ def run_grid(
     ``number``: its word MODULE. Faults stay recorded for the next call of the host.
     """
     grid = Grid(_Bare(function), (blocks, 1, 1), (threads, 1, 1), arguments)
-    grid.number = number
+    grid.number, grid.internal = number, True
     try:
         grid.run()
     finally:

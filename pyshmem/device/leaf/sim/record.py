@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from ...._foreign import numba_simulator
-from ....check import effects, memory
+from ....check import effects, memory, streams
 from ....check.log import now
-from ....check.record import log
+from ....check.record import log, unseen
+from . import queued
 from .arrays import KernelArray, ndarray_of, unwrapped
 from .scheduler import Grid, Group, SimThread, running
 
@@ -33,7 +34,7 @@ _of_groups: dict[Any, int] = {}
 def agent_of(thread: SimThread) -> int:
     """The number of a thread of the running kernel."""
     place: int = thread.block.index * thread.block.size + thread.thread_id
-    return 1 + place
+    return thread.grid.agent + 1 + place
 
 
 def _write(thread: SimThread, name: str, did: list[tuple[Any, ...]]) -> None:
@@ -44,17 +45,46 @@ def _write(thread: SimThread, name: str, did: list[tuple[Any, ...]]) -> None:
 
 
 def begins(grid: Grid, block_threads: int) -> None:
-    """The host launches a kernel: its threads know what the host knows."""
+    """A kernel begins: its threads know what its stream knows, or the host that launches it."""
+    grid.agent, site = streams.here()
     threads = grid.blocks * block_threads
-    log().write(now(), 0, "launch", [("B", 1, threads, grid.name, block_threads)])
+    did = [("B", grid.agent + 1, threads, grid.name, block_threads)]
+    log().write_at(now(), grid.agent, site or log().site(), "launch", did)
 
 
 def ends(grid: Grid, block_threads: int) -> None:
     """The kernel has ended, and here the launch with it."""
-    log().write(now(), 0, "launch", [("J", 1, grid.blocks * block_threads)])
+    _, site = streams.here()
+    did = [("J", grid.agent + 1, grid.blocks * block_threads)]
+    log().write_at(now(), grid.agent, site or log().site(), "launch", did)
     _of_groups.clear()
     for key in [key for key in _meetings if isinstance(key[0], Group)]:
         del _meetings[key]
+
+
+def put(handle: int, captured: bool) -> None:
+    """The host puts a kernel on a stream."""
+    streams.mark("launch", handle, captured)
+
+
+#: The host has waited for a stream.
+finished = streams.finished
+
+
+def events(finish_all: Callable[[], None]) -> None:
+    """Numba's events order what comes behind their wait after what was before their record."""
+
+    def record(self: Any, stream: Any = 0) -> None:
+        streams.event_recorded(self, queued.handle_of(stream))
+
+    def wait(self: Any, stream: Any = 0) -> None:
+        with unseen():
+            finish_all()
+        streams.event_awaited(self, queued.handle_of(stream))
+
+    numba_simulator.EVENT_RECORD.replace(record)
+    numba_simulator.EVENT_WAIT.replace(wait)
+    numba_simulator.EVENT_SYNCHRONIZE.replace(lambda self: wait(self))
 
 
 def met(threads: list[SimThread]) -> None:
@@ -72,7 +102,7 @@ def met(threads: list[SimThread]) -> None:
 def _seen() -> SimThread | None:
     """The thread of a kernel that touches an element, unless a routine of the library does."""
     thread = running.thread
-    return None if thread is None or thread.routine else thread
+    return None if thread is None or thread.routine or thread.grid.internal else thread
 
 
 def _element(array: np.ndarray, index: Any, code: str, value: Any = None) -> None:
@@ -153,6 +183,8 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(function)
 
     def call(thread: SimThread, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if thread.grid.internal:
+            return function(*arguments, **named)
         try:
             given = _given(signature, arguments, named)
             before, behind = describe(given) if describe is not None else ([], None)

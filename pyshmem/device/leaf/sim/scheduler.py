@@ -100,7 +100,7 @@ class Group:
             if any(thread.meets != first for thread in self.waiting):
                 self._refuse_mixed()
             released, self.waiting = self.waiting, []
-            if RECORD is not None:
+            if RECORD is not None and not released[0].grid.internal:
                 RECORD.met(released)
             for thread in released:
                 thread.grid.ready.append(thread)
@@ -170,6 +170,8 @@ class Grid(Group):
         self.ready: deque[SimThread] = deque()
         self.pausing = 0
         self.number: int | None = None  # its word MODULE, where that is not the state block's
+        self.internal = False  # the library's own, beside the program's
+        self.agent = 0  # of ``record``: what put it on a stream, or the host
         self.stages: dict[tuple[int, str], tuple[int, int]] = {}  # begun by first threads of blocks
         self.swapped: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.module = kernelapi.FakeCUDAModule(grid_dim, block_dim, kernel.dynshared_size)

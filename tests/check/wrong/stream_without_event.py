@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One stream puts what a kernel on another has yet to write. PEs: 2."""
+
+import numpy as np
+from numba import cuda
+
+import pyshmem
+import pyshmem.device as shmem  # noqa: F401
+
+
+@cuda.jit
+def fill(data, value):
+    i = cuda.grid(1)
+    data[i] = value + i  # <1>
+
+
+with pyshmem.init(device="sim") as job:
+    right = (job.my_pe + 1) % job.n_pes
+    data, source = (pyshmem.zeros(4, np.int64, heap="device") for _ in range(2))
+    one, other = pyshmem.streams.Stream(), pyshmem.streams.Stream()
+    fill[2, 2, one](source, job.my_pe)
+    pyshmem.put(data, source, right, stream=other)  # <2>
+    cuda.synchronize()
+    pyshmem.barrier_all()
