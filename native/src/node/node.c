@@ -41,17 +41,19 @@ void pysh_node_activity(const char *what, int64_t since_ns) {
 }
 
 void pysh_node_idle(pysh_wait_t *wait, int64_t ns) {
+    if (pysh_node.linger && pysh_node.linger())
+        return;
     if (pysh_node.remote && pysh_now_ns() - wait->start_ns < REMOTE_AWAKE_NS) {
         sched_yield();
         return;
     }
     if (!wait->may_sleep && pysh_node.sleepers) /* before the caller's next look: pairs with pysh_shm_wake_all() */
         atomic_fetch_add(pysh_node.sleepers, 1);
-    if (pysh_node.awake)
-        pysh_node.awake(-1);
+    if (pysh_node.asleep)
+        pysh_node.asleep(1);
     pysh_sleep(&pysh_node.own->sleeping, wait, pysh_node.remote && ns > REMOTE_IDLE_NS ? REMOTE_IDLE_NS : ns);
-    if (pysh_node.awake)
-        pysh_node.awake(1);
+    if (pysh_node.asleep)
+        pysh_node.asleep(-1);
 }
 
 void pysh_node_idle_end(pysh_wait_t *wait) {

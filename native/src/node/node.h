@@ -47,8 +47,11 @@ typedef struct pysh_node {
     bool (*on_host)(int pe);     /* is it on the caller's host? NULL: all PEs are */
     const char *(*host)(int pe); /* the name of its host; asked of PEs without a slot */
     void (*progress)(void);      /* serves the other PEs' operations on this one, in waits. NULL: they need nobody */
-    void (*awake)(int change); /* so many threads more are in waits, and make progress themselves; NULL: nobody asks */
-    int (*liveness)(void);     /* PEER with the reason once a PE died or the job is being aborted */
+    void (*awake)(int change);  /* so many threads more are in waits, and make progress themselves; NULL: nobody asks */
+    void (*asleep)(int change); /* so many of those more sleep, and make none; NULL as `awake` is */
+    bool (*linger)(void);  /* in place of a sleep, while other hosts' messages follow each other: it serves them for a
+                              moment. False: they do not. NULL: they never do */
+    int (*liveness)(void); /* PEER with the reason once a PE died or the job is being aborted */
     void (*abort)(uint32_t word, const char *reason); /* tells all PEs: the alarm's word, and why */
 } pysh_node_t;
 extern pysh_node_t pysh_node;

@@ -19,6 +19,7 @@
 
 #include "agree/shared_memory.h"
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "join/hello.h"
@@ -261,6 +262,8 @@ static int node_open(void) {
     pysh_node.host = host_name;
     pysh_node.progress = ucx_progress;
     pysh_node.awake = pysh_ucx_awake;
+    pysh_node.asleep = pysh_ucx_asleep;
+    pysh_node.linger = pysh_host.n <= pysh_cores() ? pysh_ucx_linger : NULL; /* else the core is another PE's */
     return status;
 }
 

@@ -81,7 +81,6 @@ typedef struct pysh_ucx {
     uint64_t key;
     /* One call of UCX at a time, and all of the above but the constants. Handlers run with it and never wait. */
     pthread_mutex_t mutex;
-    _Atomic int awake; /* threads that make progress themselves, or want the mutex: the sleeping one stays away */
     _Atomic bool outstanding; /* something is there for flush to complete */
     pysh_ucx_done_t non_blocking;
     _Atomic int n_failed;  /* PEs that UCX has told to be gone */
@@ -115,7 +114,13 @@ int pysh_ucx_first_lost(void);
 void pysh_ucx_cut(int pe);
 int pysh_ucx_serve_in_background(void);
 void pysh_ucx_serve_no_more(void);
+/* So many threads more make progress themselves, or want the mutex: that in the background stays away. */
 void pysh_ucx_awake(int change);
+/* So many of those more sleep, and leave it to that thread. */
+void pysh_ucx_asleep(int change);
+/* For a wait that would sleep: false, or some progress was made as messages follow each other, and it had better go on.
+ */
+bool pysh_ucx_linger(void);
 
 /* ---- serve.c ---- */
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The worker: connections, messages in their order, progress, and the thread that sleeps on its descriptor. */
 #define _GNU_SOURCE
+#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -17,7 +21,10 @@
 
 #define AM_ID       7
 #define TURNS       16                         /* of progress, before the mutex is given away */
-#define AWAKE_NS    (500 * 1000LL)             /* how long the thread stays away from those who make progress */
+#define WAIT_TURNS  32                         /* before the core is: longer than a message and its answer take */
+#define AWAY_NS     (1000 * 1000LL)            /* how long the thread stays away from those who make progress */
+#define PROBE_NS    (50 * 1000LL)              /* in which they come back if they do */
+#define LIVELY_NS   (200 * 1000LL)             /* after a message, for the next: a wait makes progress itself so long */
 #define CLOSE_NS    (2 * 1000 * 1000 * 1000LL) /* for connections to end in order */
 #define PATIENCE_NS (200 * 1000 * 1000LL)      /* for the reason why a connection has ended to come from elsewhere */
 #define SLEEP_MS    100
@@ -40,8 +47,44 @@ typedef struct answer {
 
 static answer_t *answers, **last_answer = &answers;
 
+/* ---- who makes progress ----
+ *
+ * A thread of the program that waits does, and the background thread keeps off: it would hold the mutex when the waiter
+ * wants it, and a switch to it costs more than a message does. It serves while no wait is awake.
+ *
+ * `awake`, `asleep` count waits; `away` is a futex on which the background thread sleeps. It sets `away`, then looks at
+ * the counts, and sleeps unless waits sleep and none is awake. Who changes the counts so does that first, and clears
+ * `away` then. All are sequentially consistent, so one of the two sees the other: the thread does not sleep, or is
+ * woken. Who ends its wait to compute, and leaves nobody asleep, does not wake it, as most wait again soon: the thread
+ * looks by itself, AWAY_NS later at most. */
+
+static _Atomic int awake, asleep;
+static _Atomic uint32_t away;
+static _Atomic uint32_t served;  /* how often callers have made progress */
+static _Atomic int64_t heard_ns; /* when the last message came. Both are hints, which order nothing */
+
 void pysh_ucx_awake(int change) {
-    atomic_fetch_add_explicit(&pysh_ucx.awake, change, memory_order_relaxed);
+    if (atomic_fetch_add(&awake, change) + change <= 0 && atomic_load(&asleep) > 0 && atomic_exchange(&away, 0))
+        syscall(SYS_futex, &away, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+void pysh_ucx_asleep(int change) {
+    atomic_fetch_add(&asleep, change);
+    pysh_ucx_awake(-change);
+}
+
+static void stay_away(void) {
+    const struct timespec timeout = {.tv_nsec = AWAY_NS};
+
+    atomic_store(&away, 1);
+    if (atomic_load(&awake) > 0 || atomic_load(&asleep) == 0)
+        syscall(SYS_futex, &away, FUTEX_WAIT_PRIVATE, 1, &timeout, NULL, 0);
+    atomic_store(&away, 0);
+}
+
+/* A message came a moment ago, so another may: it is not worth a sleep, nor waking who sleeps, before it. */
+static bool is_lively(void) {
+    return atomic_load_explicit(&heard_ns, memory_order_relaxed) > pysh_now_ns() - LIVELY_NS;
 }
 
 void pysh_ucx_lock(void) {
@@ -239,6 +282,7 @@ static pysh_ucs_status_t on_message(void *arg, const void *header, size_t header
     if (head.key != pysh_ucx.key || head.from < 0 || head.from >= pysh_ucx.n_pes || head.kind >= PYSH_UCX_KINDS ||
         head.nbytes != nbytes + (header_nbytes - PYSH_UCX_HEAD_BYTES))
         return 0;
+    atomic_store_explicit(&heard_ns, pysh_now_ns(), memory_order_relaxed);
     peer = &pysh_ucx.peer[head.from];
     if (head.number != peer->heard) {
         keep_early(peer, &head, data);
@@ -267,8 +311,20 @@ bool pysh_ucx_progress(void) {
         return false;
     if (pysh_ucx.worker)
         n = step();
+    if (n)
+        atomic_fetch_add_explicit(&served, 1, memory_order_relaxed);
     pysh_ucx_unlock();
     return n;
+}
+
+bool pysh_ucx_linger(void) {
+    if (!is_lively())
+        return false;
+    for (int i = 0; i < WAIT_TURNS; i++)
+        if (pysh_ucx_progress())
+            return true;
+    sched_yield();
+    return true;
 }
 
 /* ---- the thread that serves while nobody waits ---- */
@@ -282,26 +338,53 @@ static struct {
 /* True: there is nothing to do before the descriptor says so. */
 static bool serve_and_arm(void) {
     pysh_ucs_status_t status = PYSH_UCS_ERR_BUSY;
+    bool spins = false;
 
     pthread_mutex_lock(&pysh_ucx.mutex);
     for (int i = 0; i < TURNS; i++)
         if (!step()) {
-            status = pysh_ucx.library->worker_arm(pysh_ucx.worker);
+            spins = atomic_load(&asleep) > 0 && is_lively(); /* their core is free */
+            if (!spins)
+                status = pysh_ucx.library->worker_arm(pysh_ucx.worker);
             break;
         }
     pysh_ucx_unlock();
+    if (spins)
+        sched_yield();
     return status == 0;
 }
 
-static void *ucx_serve(void *unused) {
-    const struct timespec away = {.tv_nsec = AWAKE_NS};
-    struct pollfd ready = {.fd = pysh_ucx.fd, .events = POLLIN};
+static uint32_t count_served(void) {
+    return atomic_load_explicit(&served, memory_order_relaxed);
+}
 
+/* Have callers made progress since they had done so `before` times, and do they still? What has woken the thread may
+ * have been a waiter's to serve, who is between two waits now: `awake` alone does not tell. As he comes back for the
+ * next message, the thread would come with each, and be behind it. */
+static bool callers_serve(uint32_t before) {
+    const struct timespec probe = {.tv_nsec = PROBE_NS};
+    uint32_t now = count_served();
+
+    if (now == before)
+        return false;
+    nanosleep(&probe, NULL);
+    return count_served() != now;
+}
+
+static void *ucx_serve(void *unused) {
+    struct pollfd ready = {.fd = pysh_ucx.fd, .events = POLLIN};
+    uint32_t before = count_served();
+
+    prctl(PR_SET_TIMERSLACK, 1); /* 50 us else */
     while (!atomic_load(&background.stop)) {
-        if (atomic_load_explicit(&pysh_ucx.awake, memory_order_relaxed) > 0)
-            nanosleep(&away, NULL);
-        else if (serve_and_arm())
-            poll(&ready, 1, SLEEP_MS);
+        if (atomic_load(&awake) > 0 || callers_serve(before)) {
+            before = count_served();
+            stay_away();
+        } else {
+            before = count_served();
+            if (serve_and_arm())
+                poll(&ready, 1, SLEEP_MS);
+        }
     }
     return unused;
 }
