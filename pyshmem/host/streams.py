@@ -35,6 +35,7 @@ class Stream(Handle):
     job, not until garbage collection. Anything that takes ``__cuda_stream__`` takes it.
 
     Raises: NotInitialized, UnsupportedError (a job without an accelerator), ShmemError.
+    Example: ``stream = pyshmem.streams.Stream(); pyshmem.put(dest, source, right, stream=stream)``
     Extension.
     """
 
@@ -61,6 +62,7 @@ class Stream(Handle):
 
         Raises: KernelFault (of one of its kernels), ShmemTimeout, PeerDied, ShmemError (in a
             capture, which is spoilt then).
+        Example: ``pyshmem.put(dest, source, right, stream=stream); stream.synchronize()``
         """
         check(lib.ishmemx_stream_finish(self.__cuda_stream__()[1]))
 
@@ -68,6 +70,7 @@ class Stream(Handle):
         """Whether all of its work is done.
 
         Raises: KernelFault (of one of its kernels), ShmemError (as ``synchronize``).
+        Example: ``done = stream.query()``
         """
         finished = ffi.new("int *")
         check(lib.ishmemx_stream_finished(self.__cuda_stream__()[1], finished))
@@ -83,6 +86,7 @@ class Stream(Handle):
             The ``Graph``, to be replayed after the block.
 
         Raises: ShmemError (the stream is captured already, nothing that can be captured).
+        Example: ``with stream.capture() as graph: pyshmem.put(dest, source, right, stream=stream)``
         """
         check(lib.ishmemx_capture_begin(self.__cuda_stream__()[1]))
         graph = Graph()
@@ -96,6 +100,7 @@ class Stream(Handle):
         """Wait for its work, then give the stream back. Again it does nothing.
 
         Raises: as ``synchronize``.
+        Example: ``stream.destroy()``
         """
         if self._cell[0] and lib.ishmemx_initialized():
             check(lib.destroy_stream(self._cell))
@@ -123,6 +128,7 @@ class Graph(Handle):
         Completes: nothing; when the stream gets past it.
         Raises: KernelFault (of an earlier kernel), ValueError (nothing captured, stream),
             NotInitialized, ShmemError (made in another job).
+        Example: ``graph.replay(stream); stream.synchronize()``
         """
         if not self._cell[0]:
             raise ValueError("the graph is empty: its capture has not ended, or failed")

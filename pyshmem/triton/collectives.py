@@ -191,6 +191,7 @@ def all_reduce(
             one way more.
 
     Faults: a tile or a program that the channel has no place for, a wait that takes too long.
+    Example: ``total = shmem.all_reduce(tl.load(source + offs), words, ctx, op="sum")``
     Spec: shmem_sum_reduce and its kin.
     """
     tl.static_assert(value.type.is_block(), "all_reduce is of tiles, not of scalars")
@@ -227,6 +228,7 @@ def broadcast(value, root, words, ctx, team=TEAM_WORLD):
     """The tile ``value`` of member ``root``, on all members, in registers.
 
     Faults: as ``all_reduce``, and a ``root`` that is no member.
+    Example: ``value = shmem.broadcast(tl.load(source + offs), 0, words, ctx)``
     Spec: shmem_broadcast.
     """
     tl.static_assert(value.type.is_block(), "broadcast is of tiles, not of scalars")
@@ -257,6 +259,7 @@ def fcollect(dest, value, stride, words, ctx, mask=None, team=TEAM_WORLD):
         dest: tensor of pointers of the caller's own, of the shape of ``value``: where member 0's goes.
         stride: elements from there to the tile of the next member.
 
+    Example: ``shmem.fcollect(dest + offs, tl.load(source + offs), BLOCK, words, ctx)``
     Spec: shmem_fcollect.
     """
     tl.static_assert(value.type.is_block(), "fcollect is of tiles, not of scalars")
@@ -283,6 +286,7 @@ def alltoall(dest, source, stride, words, ctx, mask=None, team=TEAM_WORLD):
         dest, source: tensors of pointers of the caller's own: where the tile of, and for, member 0 is.
         stride: elements from there to that of the next member.
 
+    Example: ``shmem.alltoall(dest + offs, source + offs, BLOCK, words, ctx)``
     Spec: shmem_alltoall.
     """
     tl.static_assert(source.type.is_block(), "alltoall is of tiles, not of scalars")
@@ -342,6 +346,7 @@ def all_reduce_grid(
         words: channel of as many programs, of any size: the programs of one number then meet by it, and
             not the grids, which takes half as long.
 
+    Example: ``shmem.all_reduce_grid(dest, source, 4 * BLOCK, ctx, BLOCK, op="max")``
     Spec: shmem_sum_reduce and its kin.
     """
     tl.static_assert(not dest.type.is_block(), "dest is a scalar pointer: offsets are added here")

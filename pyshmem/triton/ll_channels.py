@@ -81,6 +81,7 @@ def channel(programs: int, nbytes: int) -> Channel:
     Returns: an argument of kernels. Its memory, 4 * (n_pes + 1) bytes for each of them, twice as much
         for tiles of 512 bytes and more, is freed as arrays are, when the last reference has gone.
     Raises: HeapExhausted, MismatchError (PEs differ), ValueError, NotInitialized.
+    Example: ``words = shmem.channel(programs=1, nbytes=1024)``
     Extension.
     """
     if programs < 1 or nbytes < 1:

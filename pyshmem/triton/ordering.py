@@ -42,6 +42,7 @@ __all__ = ["barrier", "barrier_grid", "fence", "quiet", "sync", "sync_grid"]
 def fence(ctx):
     """Whoever sees what this program stores from now on sees what it stored, and asked for, before.
 
+    Example: ``shmem.put(dest + offs, source + offs, right, ctx); shmem.fence(ctx)``
     Spec: shmem_fence.
     """
     quiet(ctx)
@@ -51,6 +52,7 @@ def fence(ctx):
 def quiet(ctx):
     """Complete all that this program has stored on other PEs, and the PE's requests for chunks.
 
+    Example: ``shmem.put(dest + offs, source + offs, right, ctx); shmem.quiet(ctx)``
     Spec: shmem_quiet.
     """
     program_barrier()
@@ -173,6 +175,7 @@ def exchange_grid(settles: tl.constexpr, team, op: tl.constexpr, ctx):
 def sync(ctx, team=TEAM_WORLD):
     """Wait until all members have called it, one program each; memory is seen as after a signal.
 
+    Example: ``shmem.sync(ctx, shmem.TEAM_NODE)``
     Spec: shmem_sync, shmem_team_sync.
     """
     exchange(team, team_row(team, TEAM_SYNC, ctx), TEAM_SYNC, ctx)
@@ -182,6 +185,7 @@ def sync(ctx, team=TEAM_WORLD):
 def barrier(ctx, team=TEAM_WORLD):
     """``quiet``, then ``sync``.
 
+    Example: ``shmem.barrier(ctx)``
     Spec: shmem_barrier_all.
     """
     quiet(ctx)
@@ -193,6 +197,7 @@ def sync_grid(ctx, team=TEAM_WORLD):
     """Wait until all programs of the grids of all members have called it.
 
     The grid has to be resident as a whole, and one kernel of the PE at a time may use the team so.
+    Example: ``shmem.sync_grid(ctx)``
     Extension.
     """
     exchange_grid(False, team, TEAM_SYNC, ctx)
@@ -200,5 +205,9 @@ def sync_grid(ctx, team=TEAM_WORLD):
 
 @device_function
 def barrier_grid(ctx, team=TEAM_WORLD):
-    """``quiet`` of every program, then ``sync_grid``. Extension."""
+    """``quiet`` of every program, then ``sync_grid``.
+
+    Example: ``shmem.barrier_grid(ctx)``
+    Extension.
+    """
     exchange_grid(True, team, TEAM_SYNC, ctx)

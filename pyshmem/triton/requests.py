@@ -56,6 +56,7 @@ def put_chunk(dest, source, nelems, pe, ctx, sig_addr=None, signal=1):
 
     Completes: nothing on return; ``source`` must not change until ``quiet``.
     Faults: what the host finds wrong (a pe or an address that there is not), at the next host call.
+    Example: ``shmem.put_chunk(dest, source, BLOCK, right, ctx, sig, 1); shmem.quiet(ctx)``
     Spec: shmem_put_nbi, shmem_put_signal_nbi.
     """
     nbytes = _nbytes(dest, source, nelems)
@@ -74,6 +75,7 @@ def get_chunk(dest, source, nelems, pe, ctx):
     """Have a copy engine copy ``nelems`` elements from ``pe``, while the kernel goes on.
 
     Completes: nothing on return; ``dest`` has the data after ``quiet``.
+    Example: ``shmem.get_chunk(dest, source, BLOCK, right, ctx); shmem.quiet(ctx)``
     Spec: shmem_get_nbi.
     """
     tell(
@@ -96,6 +98,7 @@ def post(handler, a, b, c, d, ctx):
         handler: what ``pyshmem.register_handler`` returned, passed to the kernel.
         a, b, c, d: integers, given as int64.
 
+    Example: ``shmem.post(handler, 1, 2, 3, 4, ctx)``
     Extension.
     """
     tell(
@@ -122,6 +125,7 @@ def call(handler, a, b, c, d, ctx):
 
     Returns: the function's int64; 0 after a fault.
     Faults: a handler that is not registered.
+    Example: ``answer = shmem.call(handler, 1, 2, 3, 4, ctx)``
     Extension.
     """
     return ask(
@@ -144,6 +148,7 @@ def abort(code, ctx, label: tl.constexpr = _NO_LABEL):
         label: text that stands in the call, at most 24 bytes in UTF-8; part of the message.
 
     Does not return.
+    Example: ``shmem.abort(3, ctx, "no input")``
     Spec: shmem_global_exit, here from a kernel (extension).
     """
     first: tl.constexpr = label_word(label, 0)
@@ -181,7 +186,9 @@ def print(label: tl.constexpr, value, ctx):
         label: text that stands in the call, at most 24 bytes in UTF-8.
         value: an integer, shown as int64, or a float, or nothing (None).
 
-    Completes: as ``post``. Extension.
+    Completes: as ``post``.
+    Example: ``shmem.print("counted", tl.load(counter), ctx)``
+    Extension.
     """
     first: tl.constexpr = label_word(label, 0)
     second: tl.constexpr = label_word(label, 1)

@@ -148,6 +148,7 @@ def signal_op(sig_addr, signal, sig_op, pe, ctx, sem: tl.constexpr = _RELEASE):
 
     Faults: a ``pe``, an address or a ``sig_op`` that there is not ends the program; the next host call
         raises.
+    Example: ``shmem.signal_op(sig, 1, shmem.SIGNAL_ADD, right, ctx)``
     Spec: shmem_signal_set, shmem_signal_add (OpenSHMEM 1.6).
     """
     tl.static_assert(sem == "release" or sem == "relaxed", "sem is release or relaxed")
@@ -161,6 +162,7 @@ def put_signal(dest, source, sig_addr, signal, sig_op, pe, ctx, mask=None):
 
     ``dest`` and ``source`` are tensors of pointers; the rest as for ``signal_op``.
     Completes: ``source`` may be changed on return.
+    Example: ``shmem.put_signal(dest + offs, source + offs, sig, 1, shmem.SIGNAL_SET, right, ctx)``
     Spec: shmem_put_signal.
     """
     _check_sig_op(sig_op, PUT_SIGNAL, ctx)
@@ -172,6 +174,7 @@ def put_signal(dest, source, sig_addr, signal, sig_op, pe, ctx, mask=None):
 def put_signal_nbi(dest, source, sig_addr, signal, sig_op, pe, ctx, mask=None):
     """The same as ``put_signal``: a tile has been read by the time its signal goes out.
 
+    Example: ``shmem.put_signal_nbi(dest + offs, source + offs, sig, 1, shmem.SIGNAL_ADD, right, ctx)``
     Spec: shmem_put_signal_nbi.
     """
     put_signal(dest, source, sig_addr, signal, sig_op, pe, ctx, mask)
@@ -181,6 +184,7 @@ def put_signal_nbi(dest, source, sig_addr, signal, sig_op, pe, ctx, mask=None):
 def signal_fetch(sig_addr, ctx):
     """The caller's own signal; later loads see the data behind it.
 
+    Example: ``seen = shmem.signal_fetch(sig, ctx)``
     Spec: shmem_signal_fetch.
     """
     check_signal(sig_addr)
@@ -198,6 +202,7 @@ def signal_wait_until(sig_addr, cmp: tl.constexpr, cmp_value, ctx, pe=-1):
         pe: whom it waits for, if that is known: reports name it.
 
     Faults: after PYSHMEM_TIMEOUT it returns what it saw, and the next host call raises.
+    Example: ``seen = shmem.signal_wait_until(sig, shmem.CMP_GE, 1, ctx)``
     Spec: shmem_signal_wait_until.
     """
     check_signal(sig_addr)
@@ -208,6 +213,7 @@ def signal_wait_until(sig_addr, cmp: tl.constexpr, cmp_value, ctx, pe=-1):
 def wait_until(ivar, cmp: tl.constexpr, cmp_value, ctx, pe=-1):
     """The same for a scalar pointer to an integer of 32 or 64 bits, compared with its sign.
 
+    Example: ``seen = shmem.wait_until(counter, shmem.CMP_GE, 1, ctx)``
     Spec: shmem_wait_until.
     """
     _integer(ivar)
@@ -218,6 +224,7 @@ def wait_until(ivar, cmp: tl.constexpr, cmp_value, ctx, pe=-1):
 def wait_until_all(ivars, nelems, cmp: tl.constexpr, cmp_value, ctx, BLOCK: tl.constexpr = 128):
     """Wait until each of ``nelems`` words from the scalar pointer ``ivars`` on compares as asked.
 
+    Example: ``shmem.wait_until_all(source, BLOCK, shmem.CMP_GE, 1, ctx)``
     Spec: shmem_wait_until_all.
     """
     _integer(ivars)
@@ -244,6 +251,7 @@ def wait_until_any(ivars, nelems, cmp: tl.constexpr, cmp_value, ctx):
 
     Returns: its number, int64; -1 at once if ``nelems`` is 0, and after a fault. The lowest that
         compares is found first.
+    Example: ``first = shmem.wait_until_any(source, BLOCK, shmem.CMP_GE, 1, ctx)``
     Spec: shmem_wait_until_any.
     """
     _integer(ivars)
@@ -260,6 +268,7 @@ def test(ivar, cmp: tl.constexpr, cmp_value, ctx):
     If so, what was stored before the update is visible. Here ``cmp`` need be no constant.
 
     Faults: a ``cmp`` that is no comparison.
+    Example: ``come = shmem.test(counter, shmem.CMP_GE, 1, ctx)``
     Spec: shmem_test.
     """
     _integer(ivar)

@@ -19,7 +19,11 @@ __all__ = ["stage", "stage_begin", "stage_end"]
 
 @device_function
 def stage_begin():
-    """Begin a stage: what ``stage_end`` takes, an int64. Extension."""
+    """Begin a stage: what ``stage_end`` takes, an int64.
+
+    Example: ``begin = shmem.stage_begin(); shmem.stage_end(begin, "load", ctx)``
+    Extension.
+    """
     if staged():
         return now()
     else:
@@ -38,6 +42,7 @@ def stage_end(begin, label: tl.constexpr, ctx, priority: tl.constexpr = 0):
         ctx: the context argument.
         priority: a constant. It is shown, and changes nothing: NVIDIA's GPUs have no such instruction.
 
+    Example: ``begin = shmem.stage_begin(); shmem.stage_end(begin, "load", ctx)``
     Extension.
     """
     if staged():
@@ -101,6 +106,7 @@ def _label(label):
         priority: a constant, as of Gluon's ``warp_pipeline_stage``. It is shown, and changes nothing:
             NVIDIA's GPUs have no such instruction.
 
+    Example: ``with shmem.stage("load", ctx): value = tl.load(source + offs)``
     Extension.
     """
     staged()

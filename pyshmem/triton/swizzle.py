@@ -22,6 +22,7 @@ def _first_row(tiles_m, pe, n_pes):
 def swizzle_by_pe(tile, tiles_m, tiles_n, pe, n_pes):
     """Own rows first, then those of the PEs behind: for all-gather + GEMM, as rows come in.
 
+    Example: ``tile = shmem.swizzle_by_pe(tl.program_id(0), 4, 2, shmem.my_pe(ctx), shmem.n_pes(ctx))``
     Extension.
     """
     row = (_first_row(tiles_m, pe, n_pes) + tile // tiles_n) % tiles_m
@@ -32,6 +33,7 @@ def swizzle_by_pe(tile, tiles_m, tiles_n, pe, n_pes):
 def swizzle_by_pe_last(tile, tiles_m, tiles_n, pe, n_pes):
     """The next PE's rows first and the own last: for GEMM + reduce-scatter, whose others wait.
 
+    Example: ``tile = shmem.swizzle_by_pe_last(tl.program_id(0), 4, 2, shmem.my_pe(ctx), 4)``
     Extension.
     """
     return swizzle_by_pe(tile, tiles_m, tiles_n, (pe + 1) % n_pes, n_pes)
@@ -42,7 +44,10 @@ def swizzle_straddling_first(tile, rows, block_m, tiles_n, pe, n_pes):
     """``swizzle_by_pe`` for ``rows`` that tiles of ``block_m`` rows do not divide among PEs.
 
     PE p has the rows from p * rows // n_pes on. Tiles with rows of two PEs or more come first: they
-    are complete last, and whoever waits for them must not wait behind the others. Extension.
+    are complete last, and whoever waits for them must not wait behind the others.
+
+    Example: ``tile = shmem.swizzle_straddling_first(tl.program_id(0), 100, 32, 2, shmem.my_pe(ctx), 4)``
+    Extension.
     """
     tiles_m = (rows + block_m - 1) // block_m
     number = tile // tiles_n

@@ -25,6 +25,7 @@ __all__ = ["my_pe", "n_pes", "team_my_pe", "team_n_pes", "team_translate_pe"]
 def my_pe(ctx):
     """Number of the calling PE, int32.
 
+    Example: ``me = shmem.my_pe(ctx)``
     Spec: shmem_my_pe.
     """
     return state(ctx, MY_PE).to(tl.int32)
@@ -34,6 +35,7 @@ def my_pe(ctx):
 def n_pes(ctx):
     """Number of PEs of the job, int32.
 
+    Example: ``right = (shmem.my_pe(ctx) + 1) % shmem.n_pes(ctx)``
     Spec: shmem_n_pes.
     """
     return state(ctx, N_PES).to(tl.int32)
@@ -90,6 +92,7 @@ def world_pe(team, row, member, mask=None):
 def team_my_pe(team, ctx):
     """Number of the calling PE in the team, int32.
 
+    Example: ``me = shmem.team_my_pe(shmem.TEAM_NODE, ctx)``
     Spec: shmem_team_my_pe.
     """
     return fixed(team_row(team, TRANSLATE, ctx) + TEAM_MY_PE).to(tl.int32)
@@ -99,6 +102,7 @@ def team_my_pe(team, ctx):
 def team_n_pes(team, ctx):
     """Number of PEs of the team, int32.
 
+    Example: ``members = shmem.team_n_pes(shmem.TEAM_NODE, ctx)``
     Spec: shmem_team_n_pes.
     """
     return fixed(team_row(team, TRANSLATE, ctx) + TEAM_N_PES).to(tl.int32)
@@ -108,6 +112,7 @@ def team_n_pes(team, ctx):
 def team_translate_pe(team, pe, dest_team, ctx):
     """The number in ``dest_team`` of the team's PE ``pe``, int32; -1 when it is not a member of both.
 
+    Example: ``first = shmem.team_translate_pe(shmem.TEAM_NODE, 0, shmem.TEAM_WORLD, ctx)``
     Spec: shmem_team_translate_pe.
     """
     row = team_row(team, TRANSLATE, ctx)

@@ -124,6 +124,7 @@ def ptr(pointer, pe, ctx):
     """Where ``pe`` keeps what is at ``pointer`` here, for plain Triton accesses.
 
     Faults: a ``pe`` that loads and stores do not reach.
+    Example: ``value = tl.load(shmem.ptr(source, right, ctx) + offs)``
     Spec: shmem_ptr.
     """
     if all_p2p():
@@ -140,7 +141,11 @@ def load(
     pointer, pe, ctx, mask=None, other=None, cache_modifier: tl.constexpr = _NO_HINT,
     eviction_policy: tl.constexpr = _NO_HINT, volatile: tl.constexpr = False,
 ):  # fmt: skip
-    """The tile at ``pointer`` on ``pe``. Extension."""
+    """The tile at ``pointer`` on ``pe``.
+
+    Example: ``value = shmem.load(source + offs, right, ctx)``
+    Extension.
+    """
     return load_from(pointer, pe, LOAD, ctx, mask, other, cache_modifier, eviction_policy, volatile)
 
 
@@ -149,7 +154,11 @@ def store(
     pointer, value, pe, ctx, mask=None, cache_modifier: tl.constexpr = _NO_HINT,
     eviction_policy: tl.constexpr = _NO_HINT,
 ):  # fmt: skip
-    """Store a tile at ``pointer`` on ``pe``. Extension."""
+    """Store a tile at ``pointer`` on ``pe``.
+
+    Example: ``shmem.store(dest + offs, 2 * tl.load(source + offs), right, ctx)``
+    Extension.
+    """
     store_to(pointer, value, pe, STORE, ctx, mask, cache_modifier, eviction_policy)
 
 
@@ -160,6 +169,7 @@ def put(
 ):  # fmt: skip
     """Copy the tile at ``source`` here to ``dest`` on ``pe``; both are tensors of pointers.
 
+    Example: ``shmem.put(dest + offs, source + offs, right, ctx, mask=offs < 5)``
     Spec: shmem_put.
     """
     value = tl.load(source, mask=mask, other=other)
@@ -173,6 +183,7 @@ def get(
 ):  # fmt: skip
     """Copy the tile at ``source`` on ``pe`` to ``dest`` here; both are tensors of pointers.
 
+    Example: ``shmem.get(dest + offs, source + offs, right, ctx)``
     Spec: shmem_get.
     """
     value = load_from(source, pe, GET, ctx, mask, other, cache_modifier, eviction_policy)
@@ -184,7 +195,11 @@ def copy(
     dest, source, dest_pe, source_pe, ctx, mask=None, other=None,
     cache_modifier: tl.constexpr = _NO_HINT, eviction_policy: tl.constexpr = _NO_HINT,
 ):  # fmt: skip
-    """Copy the tile at ``source`` on ``source_pe`` to ``dest`` on ``dest_pe``. Extension."""
+    """Copy the tile at ``source`` on ``source_pe`` to ``dest`` on ``dest_pe``.
+
+    Example: ``shmem.copy(dest + offs, source + offs, right, shmem.my_pe(ctx), ctx)``
+    Extension.
+    """
     value = load_from(source, source_pe, COPY, ctx, mask, other)
     store_to(dest, value, dest_pe, COPY, ctx, mask, cache_modifier, eviction_policy)
 
@@ -232,7 +247,11 @@ def word_on_pe(pointer, mask, pe, op: tl.constexpr, sem: tl.constexpr, ctx):
 def atomic_add(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
-    """Add to the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_add."""
+    """Add to the elements at ``pointer`` on ``pe``; what they were.
+
+    Example: ``before = shmem.atomic_add(counter, 1, right, ctx)``
+    Spec: shmem_atomic_fetch_add.
+    """
     if all_p2p():
         return tl.atomic_add(
             word_on_pe(pointer, mask, pe, ATOMIC_ADD, sem, ctx),
@@ -249,7 +268,11 @@ def atomic_add(
 def atomic_sub(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
-    """Subtract from the elements at ``pointer`` on ``pe``; what they were. Extension."""
+    """Subtract from the elements at ``pointer`` on ``pe``; what they were.
+
+    Example: ``before = shmem.atomic_sub(counter, 1, right, ctx)``
+    Extension.
+    """
     return atomic_add(pointer, -value, pe, ctx, mask, sem, scope)
 
 
@@ -257,7 +280,11 @@ def atomic_sub(
 def atomic_and(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
-    """And into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_and."""
+    """And into the elements at ``pointer`` on ``pe``; what they were.
+
+    Example: ``before = shmem.atomic_and(counter, 7, right, ctx)``
+    Spec: shmem_atomic_fetch_and.
+    """
     if all_p2p():
         return tl.atomic_and(
             word_on_pe(pointer, mask, pe, ATOMIC_AND, sem, ctx),
@@ -274,7 +301,11 @@ def atomic_and(
 def atomic_or(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
-    """Or into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_or."""
+    """Or into the elements at ``pointer`` on ``pe``; what they were.
+
+    Example: ``before = shmem.atomic_or(counter, 7, right, ctx)``
+    Spec: shmem_atomic_fetch_or.
+    """
     if all_p2p():
         return tl.atomic_or(
             word_on_pe(pointer, mask, pe, ATOMIC_OR, sem, ctx),
@@ -291,7 +322,11 @@ def atomic_or(
 def atomic_xor(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
-    """Xor into the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_fetch_xor."""
+    """Xor into the elements at ``pointer`` on ``pe``; what they were.
+
+    Example: ``before = shmem.atomic_xor(counter, 7, right, ctx)``
+    Spec: shmem_atomic_fetch_xor.
+    """
     if all_p2p():
         return tl.atomic_xor(
             word_on_pe(pointer, mask, pe, ATOMIC_XOR, sem, ctx),
@@ -308,7 +343,11 @@ def atomic_xor(
 def atomic_min(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
-    """Take the minimum into the elements at ``pointer`` on ``pe``; what they were. Extension."""
+    """Take the minimum into the elements at ``pointer`` on ``pe``; what they were.
+
+    Example: ``before = shmem.atomic_min(counter, 7, right, ctx)``
+    Extension.
+    """
     if all_p2p():
         return tl.atomic_min(
             word_on_pe(pointer, mask, pe, ATOMIC_MIN, sem, ctx),
@@ -325,7 +364,11 @@ def atomic_min(
 def atomic_max(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
-    """Take the maximum into the elements at ``pointer`` on ``pe``; what they were. Extension."""
+    """Take the maximum into the elements at ``pointer`` on ``pe``; what they were.
+
+    Example: ``before = shmem.atomic_max(counter, 7, right, ctx)``
+    Extension.
+    """
     if all_p2p():
         return tl.atomic_max(
             word_on_pe(pointer, mask, pe, ATOMIC_MAX, sem, ctx),
@@ -342,7 +385,11 @@ def atomic_max(
 def atomic_xchg(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
-    """Replace the elements at ``pointer`` on ``pe``; what they were. Spec: shmem_atomic_swap."""
+    """Replace the elements at ``pointer`` on ``pe``; what they were.
+
+    Example: ``before = shmem.atomic_xchg(counter, 7, right, ctx)``
+    Spec: shmem_atomic_swap.
+    """
     if all_p2p():
         return tl.atomic_xchg(
             word_on_pe(pointer, mask, pe, ATOMIC_XCHG, sem, ctx),
@@ -370,6 +417,7 @@ def atomic_cas(
 ):  # fmt: skip
     """Replace the elements at ``pointer`` on ``pe`` that equal ``compare``; what they were.
 
+    Example: ``before = shmem.atomic_cas(counter, 0, 1, right, ctx)``
     Spec: shmem_atomic_compare_swap.
     """
     if all_p2p():

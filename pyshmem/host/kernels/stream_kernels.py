@@ -321,6 +321,7 @@ def prepare(*routines: str | Callable[..., Any], dtype: Any = None) -> None:
 
     Raises: TypeError (dtype missing or not of the routine), ValueError (no such routine),
         UnsupportedError (no Numba), NotInitialized, ShmemError.
+    Example: ``pyshmem.streams.prepare("sum_reduce", dtype="float32")``
     Extension.
     """
     runtime.current()
@@ -360,6 +361,7 @@ def set_signals(by: str | None) -> None:
             ``PYSHMEM_STREAM_SIGNALS`` says, as after ``init``.
 
     Raises: ValueError.
+    Example: ``pyshmem.streams.set_signals("kernel")``
     Extension.
     """
     if by not in _SIGNALS:

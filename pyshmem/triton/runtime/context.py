@@ -88,6 +88,7 @@ def context() -> Context:
     Returns: an object that kernels take as an argument, valid as long as the job runs.
     Raises: NotInitialized, UnsupportedError (the job has no device heap), ImportError (Triton was
         imported for the other device than the job runs on).
+    Example: ``ctx = shmem.context()``
     Extension.
     """
     if runtime.device_name() == "none":
@@ -150,6 +151,7 @@ def wrap(array: Any, *, symmetric: bool | None = None) -> Wrapped:
         symmetric: it has to be on a symmetric heap; default: only if it is one of ours.
 
     Raises: ValueError (not contiguous, freed, not symmetric), TypeError (no array; no dtype of Triton).
+    Example: ``dest = shmem.wrap(pyshmem.zeros(64, heap="device"))``
     Extension.
     """
     if symmetric is None:
@@ -201,6 +203,7 @@ def team_number(team: Any) -> int:
     A channel has a number of its own. A context gives that of its team.
 
     Raises: ValueError (destroyed), TypeError (no team, or None: not a member), NotInitialized.
+    Example: ``team = shmem.team_number(pyshmem.TEAM_WORLD)``
     Extension.
     """
     return slot_of(team)

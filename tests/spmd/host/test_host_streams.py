@@ -6,7 +6,9 @@ The stream is a GPU's or the simulator's. Data is looked at when the stream is d
 
 from __future__ import annotations
 
+import operator
 import os
+import re
 import threading
 
 import numpy as np
@@ -383,3 +385,21 @@ def test_prepare_says_what_it_does_not_know(job, stream):
         pyshmem.streams.prepare("sum_reduce")
     with pytest.raises(TypeError, match="does not take"):
         pyshmem.streams.prepare("and_reduce", dtype="float32")
+
+
+# ---- examples ----------------------------------------------------------------------------------------
+
+DOCUMENTED = ("Stream", "Stream.synchronize", "Stream.query", "Stream.capture", "Graph.replay")
+DOCUMENTED += ("prepare", "set_signals", "Stream.destroy")
+
+
+def test_the_examples_of_docstrings_run_one_behind_the_other(right, stream):
+    names = {"pyshmem": pyshmem, "right": right}
+    names |= {name: pyshmem.zeros(4, heap="device") for name in ("dest", "source")}
+    for name in DOCUMENTED:
+        text = operator.attrgetter(name)(pyshmem.streams).__doc__
+        (example,) = re.findall(r"^ *Example: ``(.*)``$", text, re.MULTILINE)
+        exec(example, names)
+    pyshmem.streams.set_signals(None)
+    public = {name.partition(".")[0] for name in DOCUMENTED}
+    assert public == set(pyshmem.streams.__all__)
