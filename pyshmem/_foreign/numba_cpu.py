@@ -21,10 +21,13 @@ from numba.core import (
     compiler,
     compiler_machinery,
     cpu,
+    dispatcher,
+    funcdesc,
     ir,
     lowering,
     typed_passes,
 )
+from numba.core.typing import signature
 from numba.np import numpy_support
 
 from .hooks import Hook
@@ -44,11 +47,24 @@ HOOKS = (
     Hook(lowering.Lower, "lower_inst", "self inst"),
     Hook(typed_passes.NativeLowering, "lowering_class"),
     Hook(compiler.DefaultPassBuilder, "define_nopython_pipeline", "state"),
+    Hook(dispatcher._FunctionCompiler, "_compile_core", "self args return_type"),
+    Hook(
+        funcdesc.FunctionDescriptor,
+        "__init__",
+        "self native modname qualname unique_name doc typemap restype calltypes args kws",
+    ),
+    Hook(compiler, "CR_FIELDS"),
 )
+_BOUNDSCHECK = next(hook for hook in HOOKS if hook.name == "do_boundscheck")
 
 
 class KernelLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
-    """The functions of one compilation. ``assemble`` makes a launcher of it, with all that it calls."""
+    """The functions of one compilation. ``assemble`` makes a launcher of it, with all that it calls.
+
+    ``called``: names of functions outside, which are loaded before what calls them.
+    """
+
+    called: tuple[str, ...] = ()
 
     def add_llvm_module(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
@@ -69,21 +85,44 @@ class KernelLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
                 waiting.extend(library._linking_libraries)
         return list(found.values())
 
+    def needs(self) -> list[str]:
+        """The routines that it calls, itself or by another one, and whose machine code it has not."""
+        return sorted({name for library in self._reached() for name in library.called})
+
     def assemble(self) -> None:
         """Link, optimise and load it."""
+        self._link()
+        self._optimize_final_module()
+        self._final_module.verify()
+        self._finalize_final_module()
+
+    def _link(self) -> None:
+        """Take in all that it calls. Names are unique in a process, files come from several of them."""
         for library in self._reached():
             module = ll.parse_bitcode(library._final_module.as_bitcode())
             for function in module.functions:
                 if not function.is_declaration and function.linkage == ll.Linkage.external:
                     function.linkage = "linkonce_odr"
             self._final_module.link_in(module)
-        # Names are unique in a process, and what is loaded from the store was named in another one.
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == ll.Linkage.linkonce_odr:
                 function.linkage = "internal"
-        self._optimize_final_module()
-        self._final_module.verify()
-        self._finalize_final_module()
+
+    def frozen(self, root: str, name: str) -> bytes:
+        """Bitcode of its function ``root`` as ``name``, optimised with all that it calls."""
+        made = self.codegen.create_library(name)
+        made._final_module = ll.parse_bitcode(self._final_module.as_bitcode())
+        made._linking_libraries = list(self._linking_libraries)
+        made._link()
+        module = made._final_module
+        for each in (*module.functions, *module.global_variables):
+            if not each.is_declaration:
+                each.linkage = "internal"
+        function = module.get_function(root)
+        function.linkage, function.name = "external", name
+        made._optimize_final_module()
+        module.verify()
+        return bytes(module.as_bitcode())
 
     def _optimize_final_module(self) -> None:
         passes, builder = self._codegen._module_pass_manager()
@@ -103,6 +142,10 @@ class KernelCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]
             self.set_env(environment, owner)
         return int(engine.get_function_address(entry))
 
+    def object_of(self, bitcode: bytes) -> bytes:
+        """Machine code of a module that is optimised."""
+        return bytes(self._tm.emit_object(ll.parse_bitcode(bitcode)))
+
 
 class KernelContext(cpu.CPUContext):  # type: ignore[misc]
     """The target's context, with libraries of that kind."""
@@ -121,6 +164,82 @@ class KernelContext(cpu.CPUContext):  # type: ignore[misc]
             return _dynfunc.make_function(owner, fndesc.qualname, "", 0, env, (library,))
         library.assemble()
         return super().get_executable(library, fndesc, env)
+
+
+# -- functions that are there ---------------------------------------------------------------------
+
+Compile = Callable[[], Any]
+#: Asked for each function with the types of its arguments and Numba's options what to take for it: what
+#: the last argument compiles, or something else of the kind.
+Chooser = Callable[[Any, tuple[Any, ...], dict[str, Any], Compile], Any]
+
+
+class _Compiler(dispatcher._FunctionCompiler):  # type: ignore[misc]
+    choose: Chooser | None = None
+
+    def _compile_core(self, args: tuple[Any, ...], return_type: Any) -> Any:
+        def compile_it() -> Any:
+            return super(_Compiler, self)._compile_core(args, return_type)
+
+        if self.choose is None:
+            return compile_it()
+        return self.choose(self.py_func, args, self.targetoptions, compile_it)
+
+
+class KernelDispatcher(dispatcher.Dispatcher):  # type: ignore[misc]
+    """What compiles a function, or takes it where ``choose_functions`` says."""
+
+    def __init__(self, py_func: Any, *args: Any, **options: Any) -> None:
+        super().__init__(py_func, *args, **options)
+        self._compiler.__class__ = _Compiler
+
+
+def choose_functions(choose: Chooser) -> None:
+    """From now on ``choose`` is asked for each function that a kernel calls, and for kernels."""
+    setattr(_Compiler, "choose", staticmethod(choose))  # noqa: B010  (a function, not a method)
+
+
+def library_of(context: KernelContext, name: str, bitcode: bytes, called: tuple[str, ...]) -> Any:
+    """A library of a module, which may be none: then what it has is loaded, and ``called``."""
+    made = context.codegen().create_library(name)
+    if bitcode:
+        made._final_module = ll.parse_bitcode(bitcode)
+    made.called = called
+    made.finalize()
+    return made
+
+
+def result_of(
+    context: KernelContext,
+    function: Any,
+    name: str,
+    returns: Any,
+    arguments: tuple[Any, ...],
+    library: Any,
+) -> Any:
+    """The result of compiling ``function`` for these types; its code is ``name`` in ``library``."""
+    describes = funcdesc.FunctionDescriptor(
+        native=True, modname=function.__module__, qualname=function.__qualname__, unique_name=name,
+        doc="", typemap=None, restype=returns, calltypes=None,
+        args=[f"a{position}" for position in range(len(arguments))], kws=(), argtypes=arguments,
+        mangler=lambda *_names, **_options: name, env_name=f"{name}.environment",
+    )  # fmt: skip
+    environment = _dynfunc.Environment({})
+    entry = context.get_executable(library, describes, environment)
+    context.insert_user_function(entry, describes, [library])
+    return compiler.compile_result(
+        typing_context=context.typing_context,
+        target_context=context,
+        entry_point=entry,
+        signature=signature(returns, *arguments),
+        objectmode=False,
+        lifted=(),
+        fndesc=describes,
+        library=library,
+        environment=environment,
+        reload_init=(),
+        metadata={},
+    )
 
 
 # -- indices -------------------------------------------------------------------------------------
@@ -197,7 +316,7 @@ def report_bounds(report: Callable[[Any, str, Any, Any, Any], None]) -> None:
 
         return check
 
-    HOOKS[-4].wrap(around)
+    _BOUNDSCHECK.wrap(around)
 
 
 def object_code(library: Any) -> bytes:

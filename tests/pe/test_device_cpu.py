@@ -157,6 +157,35 @@ for kernel, index in (*CASES, (shared, 8), (atomic, 40), (inlined, 6), (constant
 """
 
 
+#: Prints how many functions Numba compiled for a kernel that calls routines and has a constant.
+COUNTED = """
+import sys
+import pyshmem
+from numba import cuda
+from numba.core import event
+from pyshmem import device as shmem
+
+def kernel_of(number):
+    @cuda.jit
+    def kernel(box, data):
+        if cuda.threadIdx.x == 0:
+            shmem.p(box, data[0] + number, 0)
+        shmem.put_work_group(box[1:], data[1:], 0)
+    return kernel
+
+with pyshmem.init() as job:
+    box, data = (pyshmem.zeros(4, dtype="i8", heap="device") for _ in range(2))
+    number = int(sys.argv[1])
+    data[:] = 5
+    pyshmem.barrier_all()
+    with event.install_recorder("numba:compile") as compiled:
+        kernel_of(number)[1, 32](box, data)
+    pyshmem.barrier_all()
+    assert job.my_pe or box.tolist() == [5 + number, 5, 5, 5]
+    print(len(compiled.buffer) // 2)
+"""
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Machine code is kept between the tests of this file, and not in the user's folder."""
@@ -183,6 +212,31 @@ def test_kernels_on_cpus_communicate(setting: str, run_pes: Callable, kept: dict
     program.write_text(TRAFFIC)
     done = run_pes(3, program, timeout=200, device="cpu", env=environment, check=True)
     assert done.stdout.split() == ["ok"] * 3
+
+
+def test_routines_are_compiled_once_on_a_host(tmp_path: Path, run_pes: Callable) -> None:
+    """One of three PEs compiles them; later kernels compile what is theirs, whatever Python's hashes."""
+    program, store = tmp_path / "counted.py", tmp_path / "store"
+    program.write_text(COUNTED)
+
+    def compiled(n_pes: int, number: int, **settings: str) -> list[int]:
+        environment = {"PYSHMEM_CACHE_DIR": str(store), **settings}
+        done = run_pes(
+            n_pes, program, [number], timeout=200, device="cpu", env=environment, check=True
+        )
+        return sorted(map(int, done.stdout.split()))
+
+    *others, first = compiled(3, 1, PYTHONHASHSEED="1")
+    assert others == [0, 0]
+    assert first > 30
+    names = [path.name.split("pyshmem_")[1] for path in (store / "routines").iterdir()]
+    assert sorted(name.rpartition("_")[0] for name in names) == ["p", "put_work_group"]
+    (own,) = compiled(1, 2, PYTHONHASHSEED="2")
+    assert own < 10
+    assert compiled(1, 2, PYTHONHASHSEED="3") == [0]
+    for path in (store / "routines").iterdir():  # what the kernel needs is not there any more
+        path.unlink()
+    assert compiled(1, 2)[0] > 30
 
 
 def test_what_goes_wrong_in_kernels_on_cpus_is_told(

@@ -8,7 +8,6 @@ later kernels, of this process and of others, get that text: NVVM inlines it as 
 
 from __future__ import annotations
 
-import functools
 import json
 import threading
 import zlib
@@ -16,11 +15,10 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from numba.cuda import types
-
 from ..._core import kept_files, library
 from ..._foreign import numba_cuda_texts as texts
 from ...host.observe import stages
+from ..leaf.compiled.kinds import scalars, written
 from ..routine import ROUTINES
 from ..state import SYMBOL
 from . import shipped
@@ -29,7 +27,6 @@ from .objects import can_be_called
 
 #: Of the files: part of their names.
 _FORMAT = 1
-_PLAIN = (type(None), bool, int, float)
 
 
 class _Kept(NamedTuple):
@@ -46,36 +43,9 @@ _libraries: dict[str, texts.TextLibrary] = {}  # of functions, by name
 _kept: dict[str, _Kept] = {}  # routines, by the name of their file
 
 
-@functools.cache
-def _scalars() -> dict[str, Any]:
-    """Types of elements, numbers and results by name: what the store knows to write down."""
-    names = (
-        "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
-        "float32", "float64", "complex64", "complex128", "boolean", "none", "bfloat16",
-    )  # fmt: skip
-    known = [getattr(types, name) for name in names if hasattr(types, name)]
-    return {str(kind): kind for kind in known}
-
-
-def _written(kind: Any) -> str | None:
-    """A type in words that say all of it; None: it has no such words."""
-    words = str(kind)
-    if isinstance(kind, types.Omitted):
-        return words if type(kind.value) in _PLAIN else None
-    if isinstance(kind, types.Literal):
-        return words if type(kind.literal_value) in _PLAIN else None
-    if type(kind) is types.Array:
-        element = _written(kind.dtype)
-        return element and f"{words} of {element} {kind.aligned} {kind.mutable}"
-    if type(kind) is types.UniTuple:
-        element = _written(kind.dtype)
-        return element and f"{words} of {element}"
-    return words if _scalars().get(words) == kind else None
-
-
 def _key(name: str, arguments: tuple, options: dict[str, Any]) -> list[str] | None:
     """All that a routine's text depends on; None: the store does not keep it."""
-    kinds = [_written(kind) for kind in arguments]
+    kinds = [written(kind) for kind in arguments]
     if None in kinds:
         return None
     options = options | {"cc": tuple(options["cc"])}
@@ -125,7 +95,7 @@ def _routine(key: list[str], make: Callable[[], kept_files.File | None]) -> _Kep
 def _file_of(key: list[str], result: Any) -> kept_files.File | None:
     """What is written of a routine that was just compiled; None: it needs more than its text."""
     returns = str(result.signature.return_type)
-    if _scalars().get(returns) != result.signature.return_type:
+    if scalars().get(returns) != result.signature.return_type:
         return None
     if not texts.self_contained(result.library):
         return None
@@ -163,7 +133,7 @@ def _made(key: list[str], about: dict[str, Any], routine: Routine) -> _Kept | No
         own.use_cooperative |= bool(about["cooperative"])
         if can_be_called(key[0]):
             own.called, own.routine = True, key[0]
-        return _Kept(routine.root, _scalars()[about["returns"]], own, own.use_cooperative)
+        return _Kept(routine.root, scalars()[about["returns"]], own, own.use_cooperative)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 

@@ -30,7 +30,7 @@ from . import atomics as atomics  # fills the names of cuda
 from . import half_math as half_math
 from . import language as language
 from . import libdevice as libdevice
-from . import store
+from . import routines, store
 from . import vectors as vectors
 from .memory import STATE, STATE_NAME
 from .target import (
@@ -154,7 +154,7 @@ class Compiled:
             own.append(made)
             return code
 
-        def use(kept: store.Code) -> _Launcher:
+        def use(kept: store.Code) -> _Launcher | None:
             return own[0] if own else _load(kept)
 
         made = store.kept(name, make, use) if name else None
@@ -168,15 +168,19 @@ class Compiled:
             dispatcher.compile((types.int64, kinds))
         result = dispatcher.overloads[types.int64, kinds]
         text = result.library.get_llvm_str()
-        made = _Launcher(result.entry_point, STATE_NAME in text)
+        needs = result.library.needs()  # routines of the library, which all look at the state
+        made = _Launcher(result.entry_point, bool(needs) or STATE_NAME in text)
         if "numba.dynamic.globals" in text:  # addresses of this process
             return made, None
         code = numba_cpu.object_code(result.library)
         entry, environment = result.fndesc.llvm_cpython_wrapper_name, result.fndesc.env_name
-        return made, store.Code(code, entry, environment, made.uses_state)
+        return made, store.Code(code, entry, environment, made.uses_state, needs)
 
 
-def _load(kept: store.Code) -> _Launcher:
+def _load(kept: store.Code) -> _Launcher | None:
+    """None: a routine that it calls is not kept any more."""
+    if not routines.load(kept.needs):
+        return None
     context = KernelDispatcher.targetdescr.target_context
     owner = sys.modules[__name__]
     function = numba_cpu.loaded(context, kept.code, kept.entry, kept.environment, owner)

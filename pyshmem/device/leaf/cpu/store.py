@@ -28,12 +28,16 @@ T = TypeVar("T")
 
 
 class Code(NamedTuple):
-    """An object file; its function that Python calls, and the place of that one's environment."""
+    """An object file; its function that Python calls, and the place of that one's environment.
+
+    ``needs``: the routines whose machine code it calls.
+    """
 
     code: bytes
     entry: str
     environment: str
     uses_state: bool
+    needs: list[str]
 
 
 class NoDigest(Exception):
@@ -113,10 +117,14 @@ def _processor() -> str:
     return f"{ll.get_host_cpu_name()} {ll.get_host_cpu_features().flatten()}"
 
 
+def made_by() -> str:
+    """The package, the compilers, what they were told and the processor."""
+    return f"{kept_files.origin()} {_processor()} {np.__version__} {numba.config.OPT}"
+
+
 def digest_of(function: Any, kinds: Any, options: str) -> str:
     """The name of the machine code; empty when it is not kept."""
-    made_by = f"{kept_files.origin()} {_processor()} {np.__version__} {numba.config.OPT}"
-    digest = hashlib.sha256(f"{made_by} {kinds} {options}".encode())
+    digest = hashlib.sha256(f"{made_by()} {kinds} {options}".encode())
     try:
         for part in _parts(function, set()):
             digest.update(part.encode() + b"\n")
@@ -128,8 +136,11 @@ def digest_of(function: Any, kinds: Any, options: str) -> str:
 # -- files ---------------------------------------------------------------------------------------
 
 
-def kept(name: str, make: Callable[[], Code | None], use: Callable[[Code], T]) -> T | None:
-    """What ``use`` makes of the code of that name, compiled once on a host; None: it is not kept."""
+def kept(name: str, make: Callable[[], Code | None], use: Callable[[Code], T | None]) -> T | None:
+    """What ``use`` makes of the code of that name, compiled once on a host; None: it is not kept.
+
+    ``use`` says None of code that needs what is not there: it is made again.
+    """
 
     def made() -> kept_files.File | None:
         code = make()
@@ -141,7 +152,7 @@ def kept(name: str, make: Callable[[], Code | None], use: Callable[[Code], T]) -
     def used(file: kept_files.File) -> T | None:
         about, code = file
         try:
-            return use(Code(code, about["entry"], about["environment"], about["uses_state"]))
+            return use(Code(code, *(about[field] for field in Code._fields[1:])))
         except KeyError:
             return None
 

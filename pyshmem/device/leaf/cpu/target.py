@@ -147,7 +147,7 @@ class _Target(CPUTarget):
         return _Typing()
 
 
-class KernelDispatcher(Dispatcher):
+class KernelDispatcher(numba_cpu.KernelDispatcher):  # type: ignore[misc]
     targetdescr = _Target(NAME)
 
 

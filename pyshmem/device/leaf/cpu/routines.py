@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Device routines compiled once on a host: kernels that call one compile what is their own.
+
+A file has a public routine for the types of its arguments, with all that it calls, optimised. Its name
+is a digest of what makes it. What is short is LLVM's bitcode, which kernels take in; what is longer is
+machine code, loaded once by a process, which they call by the file's name.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import llvmlite.binding
+
+from ...._core import kept_files, library
+from ...._foreign import numba_cpu
+from ...routine import ROUTINES
+from ..compiled.kinds import scalars, written
+from . import halves, store
+from .target import KernelDispatcher
+
+#: Bytes of bitcode from which on a routine is called. Calls of puts and gets take nanoseconds more than
+#: their code in the kernel, whose compilation would take a fifth of a second.
+_CALLED = 12_000
+scalars().setdefault("bfloat16", halves.bfloat16)
+
+
+class _Routine(NamedTuple):
+    """A routine as kernels take it: the type of its result, and Numba's library of it."""
+
+    returns: Any
+    library: Any
+
+
+_routines: dict[str, _Routine] = {}
+_loaded: set[str] = set()
+
+
+def _key(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> list[str] | None:
+    """All that a routine's code depends on; None: the store does not keep it."""
+    kinds = [written(kind) for kind in arguments]
+    if None in kinds:
+        return None
+    words = [f"{option}={options[option]}" for option in sorted(options)]
+    return [name, *map(str, kinds), store.made_by(), *words]
+
+
+def _name(routine: str, key: list[str]) -> str:
+    """Of a routine's file and of its function, which Numba takes for one of C++."""
+    plain = f"pyshmem_{routine}_{sha256(json.dumps(key).encode()).hexdigest()[:32]}"
+    return f"_ZN{len(plain)}{plain}E"
+
+
+def _path(name: str) -> Any:
+    return kept_files.folder() / "routines" / f"{name}.o"
+
+
+def _load(name: str, file: kept_files.File) -> bool:
+    """Have a routine's machine code found under its name; False: it is not there."""
+    about, code = file
+    if about.get("name") != name or not load(about["needs"]):
+        return False
+    if name not in _loaded:
+        context = KernelDispatcher.targetdescr.target_context
+        address = context.codegen().load(code, name, "", None)
+        llvmlite.binding.add_symbol(name, address)
+        _loaded.add(name)
+    return True
+
+
+def load(names: list[str]) -> bool:
+    """Have the machine code of these routines found; False when a file is not there any more."""
+    for name in names:
+        if name not in _loaded:
+            file = kept_files.read(_path(name))
+            if file is None or not _load(name, file):
+                return False
+    return True
+
+
+def _file_of(key: list[str], name: str, result: Any) -> kept_files.File | None:
+    """What is kept of a routine that was just compiled; None: it needs more than its code."""
+    returns = str(result.signature.return_type)
+    if scalars().get(returns) != result.signature.return_type:
+        return None
+    bitcode = result.library.frozen(result.fndesc.llvm_func_name, name)
+    if b"numba.dynamic.globals" in bitcode:  # addresses of this process
+        return None
+    needs = result.library.needs()
+    about = {"key": key, "name": name, "returns": returns, "needs": needs, "called": False}
+    if len(bitcode) < _CALLED:
+        return about, bitcode
+    about["called"] = True
+    return about, result.target_context.codegen().object_of(bitcode)
+
+
+def _use(key: list[str], name: str, file: kept_files.File) -> _Routine | None:
+    """The routine of a file; None when it is another's, or what it needs is not there."""
+    about, code = file
+    try:
+        if about["key"] != key or not load(about["needs"]):
+            return None
+        if about["called"] and not _load(name, file):
+            return None
+        called = (*about["needs"], *([name] if about["called"] else []))
+        context = KernelDispatcher.targetdescr.target_context
+        made = numba_cpu.library_of(context, name, b"" if about["called"] else code, called)
+        return _Routine(scalars()[about["returns"]], made)
+    except (KeyError, TypeError, RuntimeError):
+        return None
+
+
+def _take(function: Any, arguments: Any, options: dict[str, Any], compile_it: Any) -> Any:
+    """What Numba is given for a function: of a public routine, its code from the store."""
+    arguments = tuple(arguments)
+    routine = function.__name__
+    if ROUTINES.get(routine) is not function or not library.setting_number("KERNEL_STORE"):
+        return compile_it()
+    key = _key(routine, arguments, options)
+    if key is None:
+        return compile_it()
+    name = _name(routine, key)
+    compiled: list[Any] = []
+
+    def make() -> kept_files.File | None:
+        compiled.append(compile_it())
+        return _file_of(key, name, compiled[-1])
+
+    kept = _routines.get(name)
+    if kept is None:
+        kept = kept_files.kept(_path(name), make, lambda file: _use(key, name, file))
+    if kept is None:
+        return compiled[-1] if compiled else compile_it()
+    _routines[name] = kept
+    context = KernelDispatcher.targetdescr.target_context
+    return numba_cpu.result_of(context, function, name, kept.returns, arguments, kept.library)
+
+
+numba_cpu.choose_functions(_take)
