@@ -32,6 +32,9 @@ from numba.np import numpy_support
 
 from .hooks import Hook
 
+#: Numba's types say nothing of what it compiles functions with.
+_FunctionCompiler: Any = vars(dispatcher)["_FunctionCompiler"]
+
 HOOKS = (
     Hook(codegen.JITCodeLibrary, "add_llvm_module", "self ll_module"),
     Hook(codegen.JITCodeLibrary, "finalize", "self"),
@@ -47,7 +50,7 @@ HOOKS = (
     Hook(lowering.Lower, "lower_inst", "self inst"),
     Hook(typed_passes.NativeLowering, "lowering_class"),
     Hook(compiler.DefaultPassBuilder, "define_nopython_pipeline", "state"),
-    Hook(dispatcher._FunctionCompiler, "_compile_core", "self args return_type"),
+    Hook(_FunctionCompiler, "_compile_core", "self args return_type"),
     Hook(
         funcdesc.FunctionDescriptor,
         "__init__",
@@ -174,7 +177,7 @@ Compile = Callable[[], Any]
 Chooser = Callable[[Any, tuple[Any, ...], dict[str, Any], Compile], Any]
 
 
-class _Compiler(dispatcher._FunctionCompiler):  # type: ignore[misc]
+class _Compiler(_FunctionCompiler):  # type: ignore[misc]
     choose: Chooser | None = None
 
     def _compile_core(self, args: tuple[Any, ...], return_type: Any) -> Any:
@@ -186,12 +189,13 @@ class _Compiler(dispatcher._FunctionCompiler):  # type: ignore[misc]
         return self.choose(self.py_func, args, self.targetoptions, compile_it)
 
 
-class KernelDispatcher(dispatcher.Dispatcher):  # type: ignore[misc]
+class KernelDispatcher(dispatcher.Dispatcher):
     """What compiles a function, or takes it where ``choose_functions`` says."""
 
     def __init__(self, py_func: Any, *args: Any, **options: Any) -> None:
         super().__init__(py_func, *args, **options)
-        self._compiler.__class__ = _Compiler
+        made: Any = self
+        made._compiler.__class__ = _Compiler
 
 
 def choose_functions(choose: Chooser) -> None:

@@ -147,7 +147,7 @@ class _Target(CPUTarget):
         return _Typing()
 
 
-class KernelDispatcher(numba_cpu.KernelDispatcher):  # type: ignore[misc]
+class KernelDispatcher(numba_cpu.KernelDispatcher):
     targetdescr = _Target(NAME)
 
 
