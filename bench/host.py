@@ -70,10 +70,11 @@ def providers(folder: Path) -> Iterator[Provider]:
         yield Provider("C/oshmem", [*oshrun, program], {})
 
 
-def compiled(compiler: list[str], program: Path, libraries: list[str]) -> str:
-    """The path of host_pe.c, compiled; empty where that is not possible."""
-    source = str(HERE / "host_pe.c")
-    command = [*compiler, "-std=gnu11", "-O2", "-w", "-o", str(program), source, *libraries]
+def compiled(
+    compiler: list[str], program: Path, libraries: list[str], source: Path = HERE / "host_pe.c"
+) -> str:
+    """The path of ``source``, compiled; empty where that is not possible."""
+    command = [*compiler, "-std=gnu11", "-O2", "-w", "-o", str(program), str(source), *libraries]
     if shutil.which(compiler[0]) is None:
         print(f"left out: C with {compiler[0]}, which is not installed", file=sys.stderr)
         return ""
