@@ -130,7 +130,10 @@ def fail(status: int) -> NoReturn:
     text = ffi.string(lib.ishmemx_error()).decode(errors="replace")
     if status == lib.ISHMEMX_ERR_INTERRUPTED:
         raised, interruption = interruption, None
-        raise raised if raised is not None else KeyboardInterrupt
+        try:
+            raise raised if raised is not None else KeyboardInterrupt
+        finally:  # this frame is in its traceback: no cycle that keeps the frames' arrays
+            del raised
     if status == lib.ISHMEMX_ERR_FAULT:
         raise take_fault() or errors.KernelFault(text)
     if status == lib.ISHMEMX_ERR_STATE and not lib.ishmemx_initialized():

@@ -17,7 +17,11 @@ _FIRST_PAUSE_S, _LAST_PAUSE_S = 50e-6, 1e-3
 
 
 class _Held:
-    """What the library knows of a request, and the arrays that it uses until it is complete."""
+    """What the library knows of a request, and the arrays that it uses until it is complete.
+
+    ``_under_way`` has it until then: in a cycle that is garbage the request and the arrays would be
+    ended before ``Request.__del__`` could keep them.
+    """
 
     __slots__ = ("__weakref__", "arrays", "cell")
 
@@ -30,7 +34,10 @@ class _Held:
         return int(self.cell[0]) if self.cell else 0
 
 
-#: Of requests that were dropped before they were complete; looked through when another one begins.
+#: Of all requests that were not seen to be complete.
+_under_way: set[_Held] = set()
+
+#: Of those that were dropped before; looked through when another one begins.
 _dropped: deque[_Held] = deque()
 
 
@@ -107,11 +114,14 @@ class Request(Handle):
 
     def _end(self) -> None:
         self._done = True
-        self._held.arrays = ()
+        _let_go(self._held)
 
     def __del__(self) -> None:
         held = getattr(self, "_held", None)
-        if held is None or self._done or _is_complete(held):
+        if held is None or self._done:
+            return
+        if _is_complete(held):
+            _let_go(held)
             return
         _dropped.append(held)
         warnings.warn(
@@ -130,12 +140,15 @@ def begin(
     """Call a ``_nb`` routine of the library."""
     _forget_completed()
     held = _Held(owned(lib.end_request), arrays)
+    _under_way.add(held)
     try:
         check(routine(*arguments, held.cell))
         return Request(held, name)
     except BaseException:
         if held.handle:  # a handler interrupted behind the call: it goes on, and uses the arrays
             _dropped.append(held)
+        else:
+            _let_go(held)
         raise
 
 
@@ -146,8 +159,15 @@ def _forget_completed() -> None:
             held = _dropped.popleft()
         except IndexError:  # another thread is at it too
             return
-        if not _is_complete(held):
+        if _is_complete(held):
+            _let_go(held)
+        else:
             _dropped.append(held)
+
+
+def _let_go(held: _Held) -> None:
+    _under_way.discard(held)
+    held.arrays = ()
 
 
 def _is_complete(held: _Held) -> bool:

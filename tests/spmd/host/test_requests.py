@@ -7,6 +7,7 @@ import asyncio
 import gc
 import time
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -252,6 +253,28 @@ def test_a_dropped_request_warns_and_completes(job, make):
     pyshmem.barrier_all()
     assert (dest == 2 * job.n_pes).all()
     assert all(w.category is ResourceWarning and "dropped" in str(w.message) for w in caught)
+
+
+def test_a_request_in_a_garbage_cycle_completes_with_its_arrays(job, make):
+    begun = make(np.zeros(1, int))
+    for turn in range(1, 4):
+        source, dest = make(np.full(6, turn)), make(np.zeros(6, int))
+        if job.my_pe == 0:
+            pyshmem.wait_until(begun, pyshmem.CMP_EQ, turn * (job.n_pes - 1))
+        seen = weakref.ref(dest)
+        cycle = [pyshmem.sum_reduce_nb(dest, source), dest]
+        cycle.append(cycle)
+        del dest
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            del cycle
+            gc.collect()
+        kept = seen()  # until its last member, PE 0, has begun
+        if job.my_pe:
+            pyshmem.atomic_inc(begun, 0)
+        pyshmem.sync_nb().wait()
+        pyshmem.barrier_all()
+        assert job.my_pe == 0 or (kept == turn * job.n_pes).all()
 
 
 # ---- await -----------------------------------------------------------------------------------------
