@@ -3,7 +3,8 @@
 # The C library for aarch64, by a cross compiler, and C programs of tests/native on 2 PEs under emulation:
 #   tools/aarch64.sh [PROGRAM ...]
 # Needs an editable install (`make dev`) and, of Debian, gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user. The launcher is this
-# machine's. What emulation on x86-64 cannot show is the order of memory: its loads and stores are stronger than aarch64's.
+# machine's. qemu makes up the time at which a process has started: on a busy machine it may be a tick off, and a PE
+# takes another for dead. Run it again then. What emulation on x86-64 cannot show is the order of memory: its loads and stores are stronger than aarch64's.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import NoReturn
 
 #: Old folder, below the package: new folder: old and new names of its modules. Left out are modules
 #: whose name a public function of their package has: the function wins, as it always did.
@@ -189,11 +190,18 @@ class _Finder(MetaPathFinder):
         return importlib.util.spec_from_loader(name, _Loader()) if name in MOVED else None
 
 
-def attribute_of(package: str) -> Callable[[str], ModuleType]:
-    """A package's ``__getattr__``: modules that were in it, as attributes."""
+def attribute_of(
+    package: str, otherwise: Callable[[str], NoReturn] | None = None
+) -> Callable[[str], ModuleType]:
+    """A package's ``__getattr__``: modules that were in it, as attributes.
+
+    ``otherwise`` raises the error of another name.
+    """
 
     def __getattr__(name: str) -> ModuleType:
         if f"{package}.{name}" not in MOVED:
+            if otherwise is not None:
+                otherwise(name)
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return _warned(f"{package}.{name}")
 

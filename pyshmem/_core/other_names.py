@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 _RANKS = ("rank", "Get_rank", "get_rank", "local_rank", "me", "mype", "pe")
@@ -150,13 +150,22 @@ def not_in_package(name: str) -> NoReturn:
     raise no_attribute("module pyshmem", name, OF_PACKAGE | _as_in_c(name, "pyshmem"))
 
 
-def not_in_device(name: str) -> NoReturn:
-    """Raises the error of a name that ``pyshmem.device`` does not have; it may be one of NVSHMEM."""
-    module = sys.modules["pyshmem.device"]
-    meant = [*_device_names(name, module.__all__), _routine_in(OF_PACKAGE.get(_bare(name), ""))]
-    found = next((one for one in meant if one in module.__all__), "")
-    table = {name: f"it is pyshmem.device.{found}"} if found else {}
-    raise no_attribute("module pyshmem.device", name, table)
+def not_in_kernels(package: str) -> Callable[[str], NoReturn]:
+    """A ``__getattr__`` for a package of routines for kernels: the name may be one of NVSHMEM."""
+
+    def __getattr__(name: str) -> NoReturn:
+        there = sys.modules[package].__all__
+        meant = [*_device_names(name, there), _routine_in(OF_PACKAGE.get(_bare(name), ""))]
+        found = next((one for one in meant if one in there), "")
+        raise no_attribute(
+            f"module {package}", name, {name: f"it is {package}.{found}"} if found else {}
+        )
+
+    return __getattr__
+
+
+#: Raises the error of a name that ``pyshmem.device`` does not have.
+not_in_device = not_in_kernels("pyshmem.device")
 
 
 def _routine_in(text: str) -> str:
@@ -185,7 +194,8 @@ def _device_names(name: str, there: Sequence[str]) -> list[str]:
     bare = _bare(name)
     first, _, last = bare.rpartition("_")
     scoped = f"{_bare(first)}_{_SCOPES[last]}" if last in _SCOPES else bare
-    return [one for one in (scoped, bare) if one in there and one != name][:1]
+    alone = _bare(first) if last in (*_SCOPES, "all") else bare  # routines of a whole program
+    return [one for one in (scoped, bare, alone) if one in there and one != name][:1]
 
 
 def no_attribute(of: str, name: str, table: dict[str, str]) -> AttributeError:

@@ -44,6 +44,7 @@ if not TESTED[0] <= tuple(map(int, _triton.__version__.split(".")[:2])) <= TESTE
     )
 
 from .._core import moved as _moved  # noqa: E402
+from .._core import other_names as _other_names  # noqa: E402
 from .collectives import (  # noqa: E402
     all_reduce,
     all_reduce_grid,
@@ -177,4 +178,4 @@ __all__ = [
     "wrap",
 ]  # fmt: skip
 
-__getattr__ = _moved.attribute_of(__name__)
+__getattr__ = _moved.attribute_of(__name__, _other_names.not_in_kernels(__name__))

@@ -314,3 +314,23 @@ ours, sys.excepthook = sys.excepthook, mine
 pyshmem.zeros(3)
 """
     assert int(told_of(code)[-1]) > 1
+
+
+KERNEL = """
+import pyshmem
+from numba import cuda
+from pyshmem import device as shmem
+
+@cuda.jit
+def kernel(dest, source):
+    shmem.put(dest, source, 0)
+
+with pyshmem.init(heap_size="1M", device_heap_size="1M"):
+    kernel[1, 1](pyshmem.zeros(1, heap="device"))
+"""
+
+
+def test_a_kernel_without_one_of_its_arguments_is_a_mistake_of_the_program() -> None:
+    lines = told_of(KERNEL, PYSHMEM_DEVICE="sim", NUMBA_ENABLE_CUDASIM="1")
+    assert [line for line in lines if "File" in line] == ['  File "<string>", line 11, in <module>']
+    assert "TypeError: kernel() missing 1 required positional argument: 'source'" in lines

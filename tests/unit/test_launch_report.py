@@ -144,6 +144,9 @@ def test_hints_name_what_is_missing_or_hidden(last: str, way: str, tmp_path: Pat
     assert way in "".join(found)
     assert "hides" not in "".join(hints.ways_out([last], ["/bin/true"]))
     assert hints.ways_out([], command) == []
+    last = "ImportError: cannot import name 'allreduce' from 'pyshmem' (/x/pyshmem/__init__.py)"
+    assert "pyshmem.sum_reduce(dest, source)" in hints.ways_out([last], command)[0]
+    assert hints.ways_out([last.replace("allreduce", "nonsense")], command) == []
     last = "AssertionError: Unknown backend type pyshmem"
     assert "pyshmem.interop.torch" in hints.ways_out([last], command)[0]
     told = hints.ways_out(["ModuleNotFoundError: No module named 'numba'"], command)

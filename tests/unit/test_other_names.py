@@ -78,6 +78,24 @@ def test_kernels_are_told_their_names(name: str, told: str) -> None:
         device.malloc  # type: ignore[attr-defined]  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("putmem", "put"),
+        ("put_block", "put"),
+        ("nvshmemx_getmem_block", "get"),
+        ("barrier_all", "barrier"),
+    ],
+)
+def test_kernels_of_triton_are_told_their_names(name: str, told: str) -> None:
+    import pyshmem.triton as shmem
+
+    with pytest.raises(AttributeError, match=rf"has no {name}: it is pyshmem\.triton\.{told}$"):
+        getattr(shmem, name)
+    with pytest.raises(AttributeError, match=r"^module pyshmem\.triton has no attribute 'malloc'$"):
+        shmem.malloc  # noqa: B018
+
+
 def test_a_team_has_such_names_too() -> None:
     with pyshmem.init(device="none", heap_size="1M"):
         team = pyshmem.TEAM_WORLD

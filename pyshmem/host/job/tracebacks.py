@@ -3,7 +3,8 @@
 
 A mistake in a program is told by a ``raise`` of this package; the frames from the program's line to it
 say nothing of the program. Where something in the package fails that no ``raise`` foresaw, all frames
-stay: then they are what a report about it needs. ``PYSHMEM_TRACEBACKS=full`` keeps them always.
+stay: then they are what a report about it needs. A kernel that was launched with other arguments than it
+takes is such a mistake, too. ``PYSHMEM_TRACEBACKS=full`` keeps them always.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from ..._core.library import setting
 _PACKAGE = str(Path(__file__).parents[2]) + "/"
 #: What Python says of a call that does not fit the routine.
 _UNFIT = re.compile(r"^([\w.]+)\(\) (?:takes|missing|got) ")
+#: A line that calls the program's function with what the program has given.
+_PASSED_ON = re.compile(r"\(\*+[\w.]+(?:, \*\*[\w.]+)?\)$")
 
 
 def _is_ours(frame: FrameType) -> bool:
@@ -56,7 +59,8 @@ def _own_lines(error: BaseException) -> TracebackType | None:
         return error.__traceback__
     last = steps[-1]
     line = linecache.getline(last.tb_frame.f_code.co_filename, last.tb_lineno)
-    if _is_ours(last.tb_frame) and not line.lstrip().startswith("raise"):
+    passed_on = _UNFIT.match(str(error)) and _PASSED_ON.search(line.rstrip())
+    if _is_ours(last.tb_frame) and not (line.lstrip().startswith("raise") or passed_on):
         return error.__traceback__
     made = None
     for step in reversed(kept):

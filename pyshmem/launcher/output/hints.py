@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..._core.other_names import OF_PACKAGE
+
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 
 #: Packages, and the extra of pyshmem's own that brings them.
@@ -29,6 +31,9 @@ _NO_SUCH_CHARACTER = re.compile(r"UnicodeEncodeError: '(?:ascii|latin-1)' codec"
 _NO_RESULT = re.compile(
     r"(?:AttributeError|TypeError): 'NoneType' object (?:has no attribute|is not)"
 )
+
+#: A name of another library, imported from ours: Python drops what our ``__getattr__`` says.
+_NO_SUCH_NAME = re.compile(r"ImportError: cannot import name '(\w+)' from 'pyshmem'")
 
 #: Of a module that is not the one that was meant, in words of Python's.
 _STRANGE_MODULE = re.compile(r"(?:module|from) '(\w+)[.']")
@@ -60,6 +65,8 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
             "if the None is a routine's of pyshmem: results are in dest, quiet() completes what "
             "*_nbi began, and a PE outside a new team gets None for it"
         )
+    if (name := _NO_SUCH_NAME.search(last)) and name[1] in OF_PACKAGE:
+        found.append(f"pyshmem has no {name[1]}: {OF_PACKAGE[name[1]]}")
     if strange := _STRANGE_MODULE.search(last):
         found += _hidden_module(strange[1], command)
     return found
