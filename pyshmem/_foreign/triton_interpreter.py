@@ -21,6 +21,7 @@ CALL = Hook(interpreter.InterpretedFunction, "__call__", "self")
 #: Methods of the builder on which kernels spin.
 ATOMICS = tuple(Hook(_BUILDER, name, "self") for name in ("create_atomic_cas", "create_atomic_rmw"))
 LOAD = Hook(_BUILDER, "create_masked_load", "self ptrs mask other")
+STORE = Hook(_BUILDER, "create_masked_store", "self ptrs value mask")
 #: A constant of bfloat16; not every version has it.
 BFLOAT16 = Hook(_BUILDER, "get_bf16", "self value")
 #: The values of an operand of a scaled product.
@@ -55,7 +56,7 @@ COMBINES = [
 ]
 
 HOOKS = (
-    *(GRID, CALL, *ATOMICS, LOAD, *SCALED_OPERANDS, *FOLDS),
+    *(GRID, CALL, *ATOMICS, LOAD, STORE, *SCALED_OPERANDS, *FOLDS),
     *(Hook(interpreter, name, "") for name in _READ),
     *(Hook(memory, name) for name in ("load", "atomic_cas")),
     *(Hook(ir, name) for name in ("ROUNDING_MODE", "PADDING_OPTION", "ATOMIC_OP")),

@@ -37,6 +37,9 @@ REFUSED = (Unknown, LookupError, TypeError, ValueError, ArithmeticError, Attribu
 
 _COMPARED = {int(cmp): n for n, cmp in enumerate((Cmp.EQ, Cmp.NE, Cmp.GT, Cmp.GE, Cmp.LT, Cmp.LE))}
 
+#: The number of CMP_EQ among comparisons.
+EQUAL = _COMPARED[int(Cmp.EQ)]
+
 # ---- who takes part ------------------------------------------------------------------------------
 
 _teams: weakref.WeakKeyDictionary[Team, tuple[tuple[int, ...], int]] = weakref.WeakKeyDictionary()
@@ -309,12 +312,16 @@ def _atomic_nbi(op: str) -> Describe:
 def wait_for(span: Span, n: int, cmp: Any, value: Any) -> Callable[[int | None], tuple[Any, ...]]:
     """The effect of having waited for element ``n``; None before: it had to be waited for."""
     size = span.dtype.itemsize
-    heap, offset = own(span.address + n * size)
+    found = memory.where(span.address + n * size)
+    if found is None:
+        raise Unknown
+    pe, heap, offset = found
     number, right = _COMPARED[int(cmp)], int(value)
     before = memory.peek(span.address + n * size, span.dtype)
     if before is not None and not COMPARISONS[number](before, right):
         before = None
-    return lambda seen: ("W", heap, offset, offset + size, number, right, before, seen)
+    where = ("W",) if pe == memory.me else ("Y", pe)  # kernels of Triton wait for peers' words, too
+    return lambda seen: (*where, heap, offset, offset + size, number, right, before, seen)
 
 
 def holds(span: Span, n: int, cmp: Any, value: Any) -> bool:
@@ -326,7 +333,7 @@ def holds(span: Span, n: int, cmp: Any, value: Any) -> bool:
 def _wait_until(a: Arguments) -> Described:
     span = Span(a["ivar"])
     waited = wait_for(span, 0, a["cmp"], a["cmp_value"])
-    return [_stands(span, [(0, a["cmp_value"])], a["cmp"])], lambda _: [waited(None)]
+    return [stands(span, [(0, a["cmp_value"])], a["cmp"])], lambda _: [waited(None)]
 
 
 def _test(a: Arguments) -> Described:
@@ -337,12 +344,12 @@ def _test(a: Arguments) -> Described:
 def _signal_wait_until(a: Arguments) -> Described:
     span = Span(a["sig_addr"])
     waited = wait_for(span, 0, a["cmp"], a["cmp_value"])
-    stands = _stands(span, [(0, a["cmp_value"])], a["cmp"])
+    standing = stands(span, [(0, a["cmp_value"])], a["cmp"])
     # Of a value that the program drops it knows no more than that the comparison held.
-    return [stands], lambda seen: [waited(None if result_is_dropped() else int(seen))]
+    return [standing], lambda seen: [waited(None if result_is_dropped() else int(seen))]
 
 
-def _stands(span: Span, rows: Any, cmp: Any, how: str = "all") -> tuple[Any, ...]:
+def stands(span: Span, rows: Any, cmp: Any, how: str = "all") -> tuple[Any, ...]:
     """What the caller waits for from here on: elements of one array, and what each is compared with."""
     size = span.dtype.itemsize
     heap, offset = own(span.address)
@@ -363,7 +370,7 @@ def _wait_set(which: str, vector: bool, waits_here: bool) -> Describe:
         }
 
         rows = [(n, a["cmp_value"] if values is None else values[n]) for n in left]
-        stands = [_stands(span, rows, a["cmp"], which)] if waits_here and left else []
+        standing = [stands(span, rows, a["cmp"], which)] if waits_here and left else []
 
         def behind(result: Any) -> Effects:
             if which == "all":
@@ -374,7 +381,7 @@ def _wait_set(which: str, vector: bool, waits_here: bool) -> Describe:
                 found = result
             return [waits[int(n)](None) for n in found]
 
-        return stands, behind
+        return standing, behind
 
     return describe
 

@@ -142,11 +142,11 @@ class Engine:
             "r": self._read, "w": self._store, "s": self._send, "rq": self._read_until_quiet,
             "wq": self._write_until_quiet, "d": self._put_signal, "a": self._atomic,
             "b": self._atomic_begins,
-            "W": self._waited, "F": self._fence, "Q": self._quiet, "E": self._enter,
-            "X": self._leave, "L": self._lock, "U": self._unlock, "M": self._allocate,
-            "D": self._free, "N": self._stands, "B": self._begin, "J": self._end, "H": self._met,
-            "V": self._name, "T": self._tell, "G": self._get_told, "S": self._synchronize,
-            "K": self._quiet_kernels,
+            "W": self._waited, "Y": self._waited_at, "F": self._fence, "Q": self._quiet,
+            "E": self._enter, "X": self._leave, "L": self._lock, "U": self._unlock,
+            "M": self._allocate, "D": self._free, "N": self._stands, "B": self._begin,
+            "J": self._end, "H": self._met, "V": self._name, "T": self._tell, "G": self._get_told,
+            "S": self._synchronize, "K": self._quiet_kernels,
         }  # fmt: skip
 
     # ---- records ---------------------------------------------------------------------------------
@@ -260,14 +260,16 @@ class Engine:
     def _the_same_again(self, one: Access, new: Access) -> bool:
         """Do both write the same bytes to the same place, so that their order does not matter?
 
-        Puts of one agent, as in a loop that is timed; stores by one line of a kernel's threads.
+        Puts of one agent, as in a loop that is timed; stores by one line of kernels' threads.
         """
         if new.digest is None or one.digest != new.digest:
             return False
         if (one.low, one.high) != (new.low, new.high):
             return False
-        alike = self.agents[one.agent][0] == self.agents[new.agent][0] and one.site == new.site
-        return one.agent == new.agent or (alike and one.routine == new.routine)
+        kernels = bool(one.thread and new.thread) or one.agent == new.agent
+        alike = kernels or self.agents[one.agent][0] == self.agents[new.agent][0]
+        same_line = (one.site, one.routine) == (new.site, new.routine)
+        return one.agent == new.agent or (alike and same_line)
 
     def _tell_freed(self, call: _Call, new: Access, block: Block) -> None:
         site, routine = block.freed[call.pe]
@@ -421,11 +423,14 @@ class Engine:
     # ---- order -----------------------------------------------------------------------------------
 
     def _waited(self, call: _Call, heap: int, low: int, high: int, *wait: Any) -> None:
+        self._waited_at(call, call.pe, heap, low, high, *wait)
+
+    def _waited_at(self, call: _Call, pe: int, heap: int, low: int, high: int, *wait: Any) -> None:
         block = self._heaps[heap].block(low)
         if block is None or block.internal:
             return
-        word = block.word(call.pe, low)
-        write = self._heaps[heap].shadow(call.pe).at(low).write
+        word = block.word(pe, low)
+        write = self._heaps[heap].shadow(pe).at(low).write
         known = word.changes and write is not None and word.changes[-1].at >= write.at
         if write is not None and not known and write.released is not None:
             lane, number = write.event  # of a longer write, this word alone is known to be there
@@ -507,11 +512,15 @@ class Engine:
     # ---- threads of kernels ----------------------------------------------------------------------
 
     def _begin(self, call: _Call, first: int, count: int, name: str, threads: int) -> None:
-        """Agents ``first`` and so on begin, with what this one knows: a kernel, ``threads`` a block."""
+        """Agents ``first`` and so on begin, with what this one knows: a kernel.
+
+        ``threads``: of a block; 0: they are programs of Triton.
+        """
         for n in range(count):
             agent = self.agent(call.pe, first + n)
             self._clocks[agent].become(call.clock)
-            self.names[agent] = f"kernel {name}, block {n // threads}, thread {n % threads}"
+            place = f"block {n // threads}, thread {n % threads}" if threads else f"program {n}"
+            self.names[agent] = f"kernel {name}, {place}"
 
     def _end(self, call: _Call, first: int, count: int) -> None:
         """They have ended, and this one knows what they knew."""

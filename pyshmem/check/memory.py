@@ -49,6 +49,11 @@ def _know_peers(heap: int, address: int, offset: int) -> None:
             _windows.append((low, low + nbytes, pe, heap))
 
 
+def windows() -> tuple[tuple[int, int, int, int], ...]:
+    """Ranges of addresses where heaps are: begin, end, PE, heap."""
+    return tuple(_windows)
+
+
 def where(address: int) -> tuple[int, int, int] | None:
     """PE, heap and offset of an address; None: it is on no heap."""
     for low, high, pe, heap in _windows:

@@ -23,16 +23,12 @@ from __future__ import annotations
 
 import warnings
 
-from .._core import library as _library
-
 try:
     import triton as _triton
 except ImportError as _error:
     raise ImportError(
         "pyshmem.triton needs Triton: pip install 'pyshmem-openshmem[triton]'"
     ) from _error
-
-_library.refuse_order("kernels of Triton")
 
 TESTED = ((3, 6), (3, 9))  # the first and the last version of Triton that the tests cover
 

@@ -128,7 +128,11 @@ def test_what_launch_finds_is_an_error(run_command: Callable, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("code", "options", "what"),
     [
-        ("import pyshmem.triton", ["--device", "sim"], "kernels of Triton"),
+        (
+            "import pyshmem; from pyshmem.triton.tasks import Graph; pyshmem.init(); Graph()",
+            ["--device", "sim"],
+            "graphs of tasks",
+        ),
         ("import pyshmem; pyshmem.init(device='cpu')", ["--device", "cpu"], "device cpu"),
     ],
 )

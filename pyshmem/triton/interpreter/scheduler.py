@@ -14,8 +14,9 @@ import os
 import threading
 import time
 import types
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import triton.language as tl
@@ -26,6 +27,9 @@ from ..._foreign import triton_interpreter as foreign
 from ...host.kernels.host_only import Language, refused, stand_ins_in
 from ..runtime import context as job
 from . import bfloat16 as interpreter_types
+
+#: The module ``record`` while PYSHMEM_CHECK=order.
+RECORD: Any = None
 
 _turn = threading.RLock()  # kernels that several threads launch run one after the other
 
@@ -40,6 +44,21 @@ class Program:
     def __init__(self, grid: Grid, number: int, place: tuple[int, ...]) -> None:
         self.grid, self.number, self.place = grid, number, place
         self.green = greenlet(grid.body, parent=grid.hub)
+        # Of ``record``: the library's function that is at work, whether it is described, and how many
+        # are around that hide elements; the last poll and the last load; meetings so far.
+        self.routine, self.described, self.hidden = "", False, 0
+        self.polled: Any = None
+        self.loaded: Any = None
+        self.met: Counter[Any] = Counter()
+
+    @contextmanager
+    def unseen(self) -> Iterator[None]:
+        """Elements that are touched meanwhile are the library's own."""
+        self.hidden += 1
+        try:
+            yield
+        finally:
+            self.hidden -= 1
 
 
 class Grid:
@@ -56,6 +75,7 @@ class Grid:
         self.dimensions = dimensions
         self.hub, self.thread = getcurrent(), threading.get_ident()
         self.pausing = self.yielding = 0
+        self.met: Counter[Any] = Counter()  # of ``record``: meetings of whole grids
         self.function, self.arguments = function, arguments
         # The x axis is the fastest, as in CUDA: a program's number is its %ctaid.
         places = itertools.product(*(range(extent) for extent in reversed(dimensions)))
@@ -111,11 +131,12 @@ def current() -> Program:
     return _current
 
 
-def _in_kernel() -> bool:
+def in_kernel() -> bool:
+    """Does this thread run a program?"""
     return _current is not None and _current.grid.thread == threading.get_ident()
 
 
-_LANGUAGE = Language("pyshmem.triton", _in_kernel)
+_LANGUAGE = Language("pyshmem.triton", in_kernel)
 
 
 def pause(idle: bool = True) -> None:
@@ -185,7 +206,14 @@ def _run(function: Any, dimensions: tuple[int, ...], arguments: dict[str, Any]) 
     originals = {name: namespace[name] for name in routines}
     namespace.update(routines)
     try:
-        Grid(function, dimensions, arguments).run()
+        grid = Grid(function, dimensions, arguments)
+        if RECORD is None or not job.is_running():
+            grid.run()
+            return
+        programs = len(grid.ready)
+        RECORD.begins(grid)
+        grid.run()
+        RECORD.ends(grid, programs)
     finally:
         namespace.update(originals)
 
@@ -207,9 +235,16 @@ def _give_way(function: Any, polls: Callable[..., bool]) -> Any:
     return then_others
 
 
-def install() -> None:
-    """Patches Triton's interpreter. ``pyshmem.triton`` does it on import when it is on."""
+def install(record: Any = None) -> None:
+    """Patches Triton's interpreter. ``pyshmem.triton`` does it on import when it is on.
+
+    ``record``: the module of that name, where the checker of order is on.
+    """
+    global RECORD
     interpreter_types.install()
+    if record is not None:
+        RECORD = record
+        record.install()  # below what lets others run: an atomic's two records are one step
     for atomic in foreign.ATOMICS:
         atomic.wrap(lambda plain: _give_way(plain, lambda *_: True))
     foreign.LOAD.wrap(lambda plain: _give_way(plain, lambda *given: given[-1]))
@@ -231,4 +266,6 @@ class DeviceFunction:
         current()
         if self._rewritten is None:
             self._rewritten = foreign.FunctionRewriter(self.fn).rewrite_ast()
+            if RECORD is not None:
+                self._rewritten = RECORD.called(self.fn, self._rewritten)
         return self._rewritten(*arguments, **named)

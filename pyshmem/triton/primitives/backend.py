@@ -6,12 +6,19 @@ Everything above is written once and imports them from here.
 
 from triton import knobs
 
+from ..._core.library import checks_order
+
 INTERPRETED = bool(knobs.runtime.interpret)
 
 if INTERPRETED:
     from ..interpreter.scheduler import install
 
-    install()
+    if checks_order():
+        from ..interpreter import record as order
+
+        install(order)
+    else:
+        install()
     from ..interpreter.bodies import (
         await_host,
         await_quads,

@@ -295,6 +295,16 @@ def before_launch() -> None:
         library.raise_pending_fault()
 
 
+def address() -> int:
+    """Of the running job's state block."""
+    return _address
+
+
+def is_running() -> bool:
+    """Is there a job?"""
+    return runtime.initialized()
+
+
 def after_launch() -> None:
     """Raises what the kernel has recorded."""
     if runtime.initialized():

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tiles with signals, a program each, and a kernel behind it that reads them. PEs: 2."""
+
+import numpy as np
+import triton
+import triton.language as tl
+
+import pyshmem
+import pyshmem.triton as shmem
+
+
+@triton.jit
+def shift(dest, source, sig, ctx, B: tl.constexpr):
+    right = (shmem.my_pe(ctx) + 1) % shmem.n_pes(ctx)
+    p = tl.program_id(0)
+    offs = p * B + tl.arange(0, B)
+    shmem.put_signal(dest + offs, source + offs, sig + p, 1, shmem.SIGNAL_SET, right, ctx)
+    shmem.signal_wait_until(sig + p, shmem.CMP_EQ, 1, ctx)
+    tl.store(source + offs, 2 * tl.load(dest + offs))
+
+
+with pyshmem.init(device="sim") as job:
+    dest, source = (pyshmem.zeros(16, np.int64, heap="device") for _ in range(2))
+    sig = pyshmem.zeros(2, np.uint64, heap="device")
+    source[:] = np.arange(16)
+    shift[(2,)](dest, source, sig, shmem.context(), B=8)
+    print(source.sum(), dest.sum())

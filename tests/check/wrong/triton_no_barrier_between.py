@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A second round overwrites what the peer may still read. PEs: 2."""
+
+import numpy as np
+import triton
+import triton.language as tl
+
+import pyshmem
+import pyshmem.triton as shmem
+
+
+@triton.jit
+def work(dest, source, sig, ctx, B: tl.constexpr):
+    me = shmem.my_pe(ctx)
+    right = (me + 1) % shmem.n_pes(ctx)
+    p = tl.program_id(0)
+    offs = p * B + tl.arange(0, B)
+    tl.store(source + offs, offs)
+    shmem.barrier_grid(ctx)
+    tl.store(dest + offs, shmem.load(source + offs, right, ctx))  # <1>
+    tl.store(source + offs, offs + me)  # <2>
+
+
+with pyshmem.init(device="sim") as job:
+    dest, source = (pyshmem.zeros(16, np.int64, heap="device") for _ in range(2))
+    sig = pyshmem.zeros(2, np.uint64, heap="device")
+    work[(2,)](dest, source, sig, shmem.context(), B=8)
+    print(sig.sum())
