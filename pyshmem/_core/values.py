@@ -68,13 +68,13 @@ def unfit(dtype: np.dtype[Any], value: Any, name: str) -> TypeError:
 
 def real_of(dtype: np.dtype[Any], value: Any, name: str) -> float:
     """A real number as a float, for a dtype of floats; not yet looked at whether that holds it."""
-    number = value
+    given: Any = value
     kind = value.dtype.kind if isinstance(value, np.generic) else ""
     is_complex = isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real)
     if isinstance(value, _TEXTS) or is_complex or kind not in ("", *"biufV"):
         raise unfit(dtype, value, name)  # float() reads texts, and drops imaginary parts and units
     try:
-        number = float(value)
+        number = float(given)
     except OverflowError:
         raise outside(dtype, value, name) from None
     except Exception:  # what objects of other libraries raise
@@ -224,7 +224,7 @@ def _long_double(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any,
 
 def _complex(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
     wanted = value
-    if not isinstance(value, (np.complexfloating, np.longdouble)):
+    if not isinstance(value, (np.complexfloating, np.longdouble)):  # pyright: ignore[reportArgumentType]
         kind = value.dtype.kind if isinstance(value, np.generic) else ""
         if isinstance(value, _TEXTS) or kind not in ("", *"biufcVW"):
             raise unfit(dtype, value, name)
@@ -312,7 +312,7 @@ def _time(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
 def _record(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]:
     """A record, field by field: a tuple, or a record with the same names."""
     assert dtype.names is not None
-    assert dtype.fields is not None
+    fields: Any = dtype.fields
     if isinstance(value, np.void) and value.dtype == dtype:
         return np.array(value, dtype)
     if isinstance(value, np.void) and value.dtype.names == dtype.names:
@@ -323,7 +323,7 @@ def _record(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, Any]
         raise unfit(dtype, value, name)
     one = np.zeros((), dtype)
     for field, part in zip(dtype.names, given, strict=True):
-        kind = dtype.fields[field][0]
+        kind = fields[field][0]
         one[field] = _maker_of(kind)(kind, part, f"{name}[{field!r}]")
     return one
 

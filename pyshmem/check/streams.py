@@ -303,7 +303,7 @@ def install(log: Log, inside: Any, replace: Callable[[Any, Any], None]) -> None:
         (kind, "query", query, ask),
         (kind, "destroy", destroyed, destroy), (graph, "replay", replayed, replay),
     ):  # fmt: skip
-        setattr(owner, name, functools.wraps(plain)(new))
+        setattr(owner, name, functools.wraps(plain)(new))  # pyright: ignore[reportArgumentType]
     replace(host_streams.synchronize, _synchronize(host_streams.synchronize))
     replace(host_streams.finish_all, _finish_all(host_streams.finish_all))
 

@@ -100,7 +100,9 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
             raise AttributeError(name)
         raise other_names.no_attribute("an array of a symmetric heap", name, other_names.OF_ARRAY)
 
-    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+    def setflags(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, write: Any = None, align: Any = None, uic: Any = None
+    ) -> None:
         """NumPy's; assigning to ``flags`` comes here too."""
         if self._nbytes != GONE:
             _set_nbytes(self, UNKNOWN)

@@ -150,8 +150,7 @@ def _check(
     given = _rows(operation, x, rows, space)
     # The same on all members: one scale of a member with one row does not say for what it stands.
     uneven = operation == "all_gather_matmul" and len(set(given)) > 1
-    by_row = isinstance(scale_x, torch.Tensor) and scale_x.dim() > 0
-    by_row = by_row and (uneven or scale_x.numel() == x.shape[0])
+    by_row = _is_by_row(scale_x, x.shape[0], uneven)
     k, n = w.shape
     return _Checked(kind, given, by_row, sum(given), k, n, {})
 
@@ -200,6 +199,10 @@ def _check_scale(name: str, scale: Any, count: int) -> None:
     if scale.numel() not in (1, count) or not (flat or scale.numel() == 0):
         what = "row of x" if name == "scale_x" else "column of w"
         raise ValueError(f"{name} has size {tuple(scale.shape)}; give one number, or one a {what}")
+
+
+def _is_by_row(scale: Any, rows: int, uneven: bool) -> bool:
+    return isinstance(scale, torch.Tensor) and scale.dim() > 0 and (uneven or scale.numel() == rows)
 
 
 def _as_tensor(scale: Any, x: torch.Tensor) -> torch.Tensor:

@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 
 import cloudpickle
 
+_TABLE: Any = cloudpickle.Pickler.dispatch_table
+
 
 def dumps(value: Any) -> bytes:
     """``value`` for ``pickle.loads``."""
@@ -27,11 +29,9 @@ def _code_of_file(name: str, make: Callable[..., CodeType], parts: tuple[Any, ..
 
 
 def _reduce_code(code: CodeType) -> tuple[Any, ...]:
-    make, parts = cloudpickle.Pickler.dispatch_table[CodeType](code)
+    make, parts = _TABLE[CodeType](code)
     return _code_of_file, (code.co_filename, make, parts)
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    dispatch_table: ClassVar = ChainMap(
-        {CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table
-    )
+    dispatch_table: ClassVar = ChainMap({CodeType: _reduce_code}, _TABLE)
