@@ -7,6 +7,9 @@ A five-point stencil, a cell a thread, and a tree reduction in shared memory, a 
 thread-barriers a second, the best of several launches, and what a first launch takes with and without
 machine code that was kept. One PE and one thread of the process, a JSON line for each device.
 
+Then the first launches of kernels that call routines, and the whole process: with nothing kept, with the
+routines alone, as other kernels leave them, and with all.
+
 Then two PEs: a put and a get by one thread of a kernel beside the host's routine, nanoseconds each, and
 the first launch of that kernel, without machine code that was kept and with it.
 """
@@ -23,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pyshmem  # arranges how numba.cuda runs kernels
 
@@ -97,6 +101,48 @@ def measure(device: str, seconds: float) -> dict[str, object]:
     }
 
 
+def first_launches() -> dict[str, float]:
+    """Seconds of each kernel's first launch, in this order."""
+    from numba import cuda
+
+    shmem = importlib.import_module("pyshmem.device")
+
+    @cuda.jit
+    def plain(x):
+        x[cuda.grid(1)] += 1
+
+    @cuda.jit
+    def put(x):
+        shmem.put_work_group(x, x, 0)
+
+    @cuda.jit
+    def sum_reduce(x):
+        shmem.sum_reduce_work_group(shmem.TEAM_WORLD, x, x, 32)
+
+    with pyshmem.init():
+        x = pyshmem.zeros(32, dtype="f4", heap="device")
+        kernels = {"plain": plain, "put": put, "sum_reduce": sum_reduce}
+        return {
+            name: round(shortest(1, functools.partial(kernel[1, 32], x)), 3)
+            for name, kernel in kernels.items()
+        }
+
+
+def compiles() -> None:
+    """A process each, with less and less to compile."""
+    with tempfile.TemporaryDirectory() as kept:
+        environment = dict(os.environ, PYSHMEM_DEVICE="cpu", PYSHMEM_CACHE_DIR=kept)
+        for what in ("nothing", "routines", "kernels"):
+            if what == "routines":
+                for path in Path(kept).glob("cpu-*.o"):
+                    path.unlink()
+            begin = time.perf_counter()
+            command = [sys.executable, __file__, "--first-launches"]
+            done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
+            row = {"kept": what, "process_s": round(time.perf_counter() - begin, 2)}
+            print(json.dumps(row | {"first_launch_s": json.loads(done.stdout)}), flush=True)
+
+
 SIZES = (8, 1024, 65536)
 
 
@@ -160,7 +206,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="for each kernel")
     parser.add_argument("--device", choices=SIDES, help=argparse.SUPPRESS)
     parser.add_argument("--transfers", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--compiles", action="store_true", help="first launches alone")
+    parser.add_argument("--first-launches", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.first_launches:
+        print(json.dumps(first_launches()))
+        return
+    if options.compiles:
+        compiles()
+        return
     if options.transfers:
         transfers()
         return
@@ -174,6 +228,7 @@ def main() -> None:
             command = [sys.executable, __file__, "--device", device]
             command += ["--seconds", str(options.seconds)]
             subprocess.run(command, env=environment, check=True)
+        compiles()
         job = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "cpu", __file__]
         for _ in range(2):
             subprocess.run([*job, "--transfers"], env=environment, check=True)
