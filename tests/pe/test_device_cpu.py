@@ -168,9 +168,9 @@ from pyshmem import device as shmem
 def kernel_of(number):
     @cuda.jit
     def kernel(box, data):
-        if cuda.threadIdx.x == 0:
-            shmem.p(box, data[0] + number, 0)
-        shmem.put_work_group(box[1:], data[1:], 0)
+        data[cuda.threadIdx.x] += number
+        cuda.syncthreads()
+        shmem.put_work_group(box, data, 0)
     return kernel
 
 with pyshmem.init() as job:
@@ -179,9 +179,9 @@ with pyshmem.init() as job:
     data[:] = 5
     pyshmem.barrier_all()
     with event.install_recorder("numba:compile") as compiled:
-        kernel_of(number)[1, 32](box, data)
+        kernel_of(number)[1, 4](box, data)
     pyshmem.barrier_all()
-    assert job.my_pe or box.tolist() == [5 + number, 5, 5, 5]
+    assert job.my_pe or box.tolist() == [5 + number] * 4
     print(len(compiled.buffer) // 2)
 """
 
@@ -215,7 +215,7 @@ def test_kernels_on_cpus_communicate(setting: str, run_pes: Callable, kept: dict
 
 
 def test_routines_are_compiled_once_on_a_host(tmp_path: Path, run_pes: Callable) -> None:
-    """One of three PEs compiles them; later kernels compile what is theirs, whatever Python's hashes."""
+    """One of two PEs compiles them; later kernels compile what is theirs, whatever Python's hashes."""
     program, store = tmp_path / "counted.py", tmp_path / "store"
     program.write_text(COUNTED)
 
@@ -226,16 +226,15 @@ def test_routines_are_compiled_once_on_a_host(tmp_path: Path, run_pes: Callable)
         )
         return sorted(map(int, done.stdout.split()))
 
-    *others, first = compiled(3, 1, PYTHONHASHSEED="1")
-    assert others == [0, 0]
+    others, first = compiled(2, 1, PYTHONHASHSEED="1")
+    assert others == 0
     assert first > 30
-    names = [path.name.split("pyshmem_")[1] for path in (store / "routines").iterdir()]
-    assert sorted(name.rpartition("_")[0] for name in names) == ["p", "put_work_group"]
+    (routine,) = (store / "routines").iterdir()
+    assert "pyshmem_put_work_group_" in routine.name
     (own,) = compiled(1, 2, PYTHONHASHSEED="2")
     assert own < 10
     assert compiled(1, 2, PYTHONHASHSEED="3") == [0]
-    for path in (store / "routines").iterdir():  # what the kernel needs is not there any more
-        path.unlink()
+    routine.unlink()  # the kernel's code is there, what it calls is not
     assert compiled(1, 2)[0] > 30
 
 
@@ -276,7 +275,7 @@ def test_indices_out_of_bounds_are_told_in_checking_mode(
 
 
 #: First seed and number of kernels.
-SEEDS = [(0, 8), *(pytest.param((1000 * k, 100), marks=pytest.mark.long) for k in range(1, 11))]
+SEEDS = [(0, 30), *(pytest.param((1000 * k, 100), marks=pytest.mark.long) for k in range(1, 11))]
 
 
 @pytest.mark.timeout(1000)

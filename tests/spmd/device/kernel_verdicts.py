@@ -108,9 +108,9 @@ ARRAYS = ("dest", "source", "fetch", "ivar", "ivars", "lock", "array")
 
 
 def parameters(routine: str) -> list[str]:
-    """Those without a default."""
+    """Those without a default; of intrinsics without the context, which Numba gives them."""
     shown = inspect.signature(getattr(shmem, routine)).parameters.values()
-    return [one.name for one in shown if one.default is one.empty]
+    return [one.name for one in shown if one.default is one.empty and one.name != "_context"]
 
 
 def typed(routine: str) -> bool:
@@ -147,6 +147,8 @@ CALLS = {
     "team dest source nelems root": lambda f: lambda a, b, sig, numbers: f(0, a, b, 1, 0),
     "team dest source dst sst nelems": lambda f: lambda a, b, sig, numbers: f(0, a, b, 1, 1, 1),
     "source pe": lambda f: lambda a, b, sig, numbers: f(a, shmem.my_pe()),
+    # Of the array that ``ptr`` makes: functions of kernels return no arrays that they made.
+    "array pe": lambda f: lambda a, b, sig, numbers: f(a, shmem.my_pe()).size,
     "dest value pe": lambda f: lambda a, b, sig, numbers: f(a, 0, shmem.my_pe()),
     "dest cond value pe": lambda f: lambda a, b, sig, numbers: f(a, 0, 0, shmem.my_pe()),
     "fetch dest pe": lambda f: lambda a, b, sig, numbers: f(a, b, shmem.my_pe()),
@@ -174,7 +176,7 @@ CALLS = {
 #: Parameters by other names.
 ALIASES = {
     "team dest source nreduce": "team dest source nelems", "dest pe": "source pe",
-    "array pe": "source pe", "fetch source pe": "fetch dest pe", "sig_addr": "lock",
+    "fetch source pe": "fetch dest pe", "sig_addr": "lock",
     "sig_addr cmp cmp_value": "ivar cmp cmp_value",
 }  # fmt: skip
 
