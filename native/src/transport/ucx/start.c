@@ -256,6 +256,7 @@ static int meet_on_host(const ishmemx_config_t *config, const card_t *mine) {
 static int node_open(void) {
     int status = pysh_host_watch();
 
+    pysh_ucx.may_spin = pysh_host.n <= pysh_cores();
     pysh_node.liveness = ucx_liveness;
     pysh_node.abort = ucx_abort;
     pysh_node.on_host = on_host;
@@ -263,7 +264,7 @@ static int node_open(void) {
     pysh_node.progress = ucx_progress;
     pysh_node.awake = pysh_ucx_awake;
     pysh_node.asleep = pysh_ucx_asleep;
-    pysh_node.linger = pysh_host.n <= pysh_cores() ? pysh_ucx_linger : NULL; /* else the core is another PE's */
+    pysh_node.linger = pysh_ucx_linger;
     return status;
 }
 

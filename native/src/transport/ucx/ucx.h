@@ -81,6 +81,7 @@ typedef struct pysh_ucx {
     uint64_t key;
     /* One call of UCX at a time, and all of the above but the constants. Handlers run with it and never wait. */
     pthread_mutex_t mutex;
+    bool may_spin;            /* each PE of this host has a core; set before the first wait */
     _Atomic bool outstanding; /* something is there for flush to complete */
     pysh_ucx_done_t non_blocking;
     _Atomic int n_failed;  /* PEs that UCX has told to be gone */

@@ -84,7 +84,7 @@ static void stay_away(void) {
 
 /* A message came a moment ago, so another may: it is not worth a sleep, nor waking who sleeps, before it. */
 static bool is_lively(void) {
-    return atomic_load_explicit(&heard_ns, memory_order_relaxed) > pysh_now_ns() - LIVELY_NS;
+    return pysh_ucx.may_spin && atomic_load_explicit(&heard_ns, memory_order_relaxed) > pysh_now_ns() - LIVELY_NS;
 }
 
 void pysh_ucx_lock(void) {
