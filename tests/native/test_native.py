@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import hmac
+import json
 import platform
 import random
 import re
@@ -130,6 +131,28 @@ def test_pes_meet_among_strangers(
     seed = time.time_ns() % 1_000_000
     done = run_command([program, str(n_broken), str(seed)], 120)
     assert done.stdout == "ok\n", f"seed {seed}: {done.stderr}"
+
+
+@pytest.mark.parametrize(
+    "n", [64, pytest.param(8192, marks=[pytest.mark.long, pytest.mark.timeout(2400)])]
+)
+def test_what_many_pes_take_to_join_and_to_meet(
+    n: int, build: Compile, flags: list[str], run_command: Callable
+) -> None:
+    """Counts of the code itself: those of docs/scaling.md."""
+    sources = [HERE / f"many_hosts{part}.c" for part in ("", "_join", "_agree")]
+    sources += [SOURCES / "base" / f"{name}.c" for name in ("sha256", "status", "state")]
+    program = build(["-std=gnu11", "-O2", f"-I{SOURCES}", *sources, *flags], "many_hosts")
+    seed, card, said = time.time_ns() % 1_000_000, 64, 8
+    done = run_command([program, str(n), str(card), str(said), str(seed)], 2300, check=True)
+    print(done.stdout)
+    join, barrier, exchange = map(json.loads, done.stdout.splitlines())
+    others = n - 1
+    assert join["connections"] == barrier["connections"] == exchange["connections"] == others
+    assert join["bytes"] == others * (n * card + card + 4 * 32 + 2 * 32), f"seed {seed}"
+    for met in (barrier, exchange):
+        assert (met["messages"], met["busiest"], met["steps"]) == (2 * others, 2 * others, 2)
+    assert exchange["bytes"] - barrier["bytes"] == others * (n * said + said)
 
 
 def test_digests_are_those_of_others(

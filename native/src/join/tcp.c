@@ -22,7 +22,7 @@
 #include "base/status.h"
 #include "ishmemx.h"
 
-#define MAGIC      0x50594a31u                /* "PYJ1": raised when what is said changes */
+#define MAGIC      0x50594a32u                /* "PYJ2": raised when what is said changes */
 #define GUEST_NS   (2 * 1000 * 1000 * 1000LL) /* for one that has come to say what it has to */
 #define SLICE_MS   10
 #define RETRY_NS   (20 * 1000 * 1000LL)
@@ -60,11 +60,12 @@ typedef struct host {
     guest_t *guest; /* [n_pes + SPARE] */
     member_t *in;   /* [n_pes] */
     char *all;
+    unsigned char digest[PROOF]; /* of all, made once: each PE's proof is of it */
 } host_t;
 
 /* ---- both sides ---- */
 
-/* `side`: whose proof. Its card, or all cards, may be what is proved besides. */
+/* `side`: whose proof. Its card, or the digest of all cards, may be what is proved besides. */
 static void proof_of(const pysh_tcp_meeting_t *meeting, const char *side, const hello_t *guest, const hello_t *host,
                      const void *data, size_t nbytes, unsigned char proof[PROOF]) {
     pysh_hmac_t hmac;
@@ -75,6 +76,14 @@ static void proof_of(const pysh_tcp_meeting_t *meeting, const char *side, const 
     pysh_hmac_add(&hmac, host, sizeof *host);
     pysh_hmac_add(&hmac, data, nbytes);
     pysh_hmac_end(&hmac, proof);
+}
+
+static void digest_of(const void *data, size_t nbytes, unsigned char digest[PROOF]) {
+    pysh_sha256_t hash;
+
+    pysh_sha256_begin(&hash);
+    pysh_sha256_add(&hash, data, nbytes);
+    pysh_sha256_end(&hash, digest);
 }
 
 static int fill_hello(const pysh_tcp_meeting_t *meeting, hello_t *hello_p) {
@@ -280,7 +289,7 @@ static int tell(host_t *host, const member_t *member, int64_t deadline_ns) {
     unsigned char proof[PROOF];
     int status;
 
-    proof_of(host->meeting, "all", &member->theirs, &member->ours, host->all, nbytes, proof);
+    proof_of(host->meeting, "all", &member->theirs, &member->ours, host->digest, sizeof host->digest, proof);
     status = move_all(member->socket, host->all, nbytes, true, deadline_ns, "a PE");
     return status ? status : move_all(member->socket, proof, sizeof proof, true, deadline_ns, "a PE");
 }
@@ -297,6 +306,8 @@ static int be_host(const pysh_tcp_meeting_t *meeting, char *all, int64_t deadlin
         host.in[pe].socket = -1;
     if (!status)
         status = gather(&host, deadline_ns);
+    if (!status)
+        digest_of(all, (size_t)meeting->n_pes * meeting->nbytes, host.digest);
     for (int pe = 1; host.in && pe < meeting->n_pes; pe++) {
         if (!status)
             status = tell(&host, &host.in[pe], deadline_ns);
@@ -365,12 +376,13 @@ static int introduce(const pysh_tcp_meeting_t *meeting, int socket, const void *
 static int hear_all(const pysh_tcp_meeting_t *meeting, int socket, const hello_t *ours, const hello_t *theirs,
                     char *all, int64_t deadline_ns) {
     size_t nbytes = (size_t)meeting->n_pes * meeting->nbytes;
-    unsigned char proof[PROOF], theirs_proof[PROOF];
+    unsigned char proof[PROOF], theirs_proof[PROOF], digest[PROOF];
     int status = move_all(socket, all, nbytes, false, deadline_ns, "PE 0");
 
     if (status || (status = move_all(socket, theirs_proof, sizeof theirs_proof, false, deadline_ns, "PE 0")))
         return status;
-    proof_of(meeting, "all", ours, theirs, all, nbytes, proof);
+    digest_of(all, nbytes, digest);
+    proof_of(meeting, "all", ours, theirs, digest, sizeof digest, proof);
     if (!pysh_digests_equal(proof, theirs_proof))
         return pysh_fail(ISHMEMX_ERR_PEER, "what PE 0 said of all PEs was changed on its way");
     return ISHMEMX_OK;

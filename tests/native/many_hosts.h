@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What the parts of many_hosts.c share. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK(_holds)                                                    \
+    do {                                                                 \
+        if (!(_holds)) {                                                 \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #_holds); \
+            exit(1);                                                     \
+        }                                                                \
+    } while (0)
+
+typedef struct count {
+    uint64_t messages, bytes;
+    int connections, steps, busiest;
+} count_t;
+extern count_t count;
+extern int n_pes, running, *step_of;
+
+uint32_t any(uint32_t below);
+/* Of a coroutine: the others have their turns. */
+void give_way(void);
+void turn_to(int pe);
+/* A PE that is not ready has no turn; `between` says whether it has something left to do. */
+void run_all(void (*what)(int pe), bool (*is_ready)(int pe), bool (*between)(void));
+void count_message(int from, size_t nbytes);
+void count_arrival(int to, int step);
+
+/* What PEs do, checked; the bytes that the busiest of them keeps for it. */
+size_t join_all(size_t card_bytes); /* many_hosts_join.c */
+size_t meet_all(size_t said_bytes); /* many_hosts_agree.c */
