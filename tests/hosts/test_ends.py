@@ -10,9 +10,10 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
-from cluster import ADDRESS, Cluster, processes, sockets
+from cluster import ADDRESS, Cluster, Pe, processes, sockets
 from environment import clean_environment
 from namespaces import HOSTS, ip
 
@@ -72,10 +73,26 @@ def test_why_a_pe_gave_up_is_told_on_all_hosts(cluster: Cluster) -> None:
         assert "the job is being aborted: PE 1 gave up with code 1: ValueError: bad luck" in pe.out
 
 
-def test_a_host_that_is_cut_off_is_named(cluster: Cluster) -> None:
-    waits = "import sys; sys.argv[1:] = ['wait_until', '9']\n" + PROGRAM + "print('gone on')"
-    pes = cluster.start(["-c", waits], 1, 2)
-    time.sleep(4)
+#: A PE says that it is in the job, by a file.
+SAYS = "import pathlib\npathlib.Path({folder!r}, str(pyshmem.my_pe())).touch()\n"
+
+
+def wait_until_in(folder: Path, pes: list[Pe]) -> None:
+    """All PEs are in the job, and have said so."""
+    deadline = time.monotonic() + 100
+    while len(list(folder.iterdir())) < len(pes):
+        assert all(pe.process.poll() is None for pe in pes), "a PE has ended"
+        assert time.monotonic() < deadline, "not all PEs came"
+        time.sleep(0.05)
+
+
+def test_a_host_that_is_cut_off_is_named(cluster: Cluster, tmp_path: Path) -> None:
+    waits = PROGRAM.replace(
+        "if job.my_pe ==", SAYS.format(folder=str(tmp_path)) + "if job.my_pe =="
+    )
+    pes = cluster.start(["-c", waits, "wait_until", "9"], 1, 2)
+    wait_until_in(tmp_path, pes)
+    time.sleep(1)  # into the wait
     assert all(pe.process.poll() is None for pe in pes)
     ip("-n", HOSTS[1], "link", "set", "pysh1", "down")
     try:
@@ -87,16 +104,18 @@ def test_a_host_that_is_cut_off_is_named(cluster: Cluster) -> None:
     assert f"PE 0 on host {HOSTS[0]} died or cannot be reached" in pes[1].out
 
 
-def test_a_program_that_does_not_finalise_ends(cluster: Cluster) -> None:
+def test_a_program_that_does_not_finalise_ends(cluster: Cluster, tmp_path: Path) -> None:
     leaves = "import os, pyshmem; pyshmem.init(heap_size='8M', device='none'); os._exit(0)"
     cluster.run(["-c", leaves], 1, 2, 60)
     interrupted = (
-        "import pyshmem; pyshmem.init(heap_size='8M', device='none'); print('in', flush=True)\n"
-        "if pyshmem.my_pe() == 0: pyshmem.signal_wait_until(pyshmem.new_signal(), pyshmem.CMP_EQ, 1)\n"
+        "import pyshmem; pyshmem.init(heap_size='8M', device='none')\n"
+        + SAYS.format(folder=str(tmp_path))
+        + "if pyshmem.my_pe() == 0: pyshmem.signal_wait_until(pyshmem.new_signal(), pyshmem.CMP_EQ, 1)\n"
         "else:\n    import time; time.sleep(9)"
     )
     pes = cluster.start(["-c", interrupted], 1, 2)
-    time.sleep(4)
+    wait_until_in(tmp_path, pes)
+    time.sleep(1)
     for pe in pes:
         pe.process.send_signal(signal.SIGINT)
     for pe in pes:
