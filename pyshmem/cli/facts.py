@@ -20,6 +20,15 @@ from ..host.tuning import table as tuning
 DISTRIBUTION = other_project.OURS
 PACKAGES = ("numpy", "cffi", "numba", "numba-cuda", "greenlet", "cupy", "triton", "torch", "mpi4py")
 
+#: Operations, and when the bits of a row do not depend on what else is in the batch
+#: (``docs/semantics.md``).
+BATCH_INVARIANT = (
+    ("all_reduce, reduce_scatter, expert_dispatch, expert_combine", "always"),
+    ("all_reduce_rmsnorm, flash_decode, group_matmul", "with batch_invariant=True"),
+    ("all_gather_matmul, matmul_reduce_scatter, matmul_all_reduce", "with batch_invariant=True"),
+    ("all_gather_group_matmul, group_matmul_reduce_scatter", "no"),
+)
+
 
 class Gpu(NamedTuple):
     """One GPU as the driver shows it."""

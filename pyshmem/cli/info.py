@@ -53,7 +53,14 @@ def info(nodes: bool, cflags: bool, libs: bool, pkg_config: bool) -> None:
         click.echo(shlex.join(flags))
         return
     console = Console()
-    for table in (_versions(), _conduits(), *_accelerators(), _compiled(), _settings()):
+    for table in (
+        _versions(),
+        _conduits(),
+        *_accelerators(),
+        _compiled(),
+        _invariance(),
+        _settings(),
+    ):
         console.print(table)
     for line in misspelt(os.environ):
         click.echo(line)
@@ -157,6 +164,13 @@ def _compiled() -> Table:
     )
     count, nbytes, told = facts.shipped()
     table.add_row("device routines of the package", str(count), size_text(nbytes), "", told)
+    return table
+
+
+def _invariance() -> Table:
+    table = _table("Bits of a row that do not depend on its batch", "operations", "when")
+    for names, how in facts.BATCH_INVARIANT:
+        table.add_row(names, how)
     return table
 
 

@@ -15,6 +15,7 @@ from ...host.job import runtime
 from ...host.teams.team import TEAM_WORLD, Team
 from .._shared.algorithm import NEVER, Rows, choose
 from .._shared.arguments import check_tensor, look, look_at_once, on_tensors
+from .._shared.batch_invariant import INVARIANT, check_units, takes_batch_invariant
 from .._shared.team_numbers import number
 from .._shared.workspace import Workspace, workspace
 from . import launch as norm_launch
@@ -64,6 +65,7 @@ def _repeated(function: Callable[..., NormResult]) -> Callable[..., NormResult]:
 
 
 @_repeated
+@takes_batch_invariant
 @on_tensors
 def all_reduce_rmsnorm(
     x: Any, weight: Any, *, residual: Any = None, bias: Any = None, eps: float = 1e-6,
@@ -90,11 +92,14 @@ def all_reduce_rmsnorm(
         team: default all PEs. One call of a team at a time, in stream order.
         algorithm: ``"one_shot"``, ``"pull"``, ``"push"`` or ``"two_shot"``, the same on all members;
             default by the measured table, whose sizes are bytes of ``x``.
+        batch_invariant: the bits of a row do not depend on the rows beside it; without ``algorithm``.
+            The table is asked for one row, whatever ``x`` has.
 
     Returns: output, residual, scales. For arrays of CuPy and NumPy, FP8 are uint8 bytes.
     Completes: in the order of the current stream.
-    Raises: TypeError, ValueError, UnsupportedError (FP8 on a GPU that has none), MismatchError (members
-        call it otherwise), RuntimeError (the workspace would grow inside a capture),
+    Raises: TypeError, ValueError (sizes, or, batch invariant, an address that is no multiple of 16),
+        UnsupportedError (FP8 on a GPU that has none), MismatchError (members call it otherwise),
+        RuntimeError (the workspace would grow inside a capture),
         HeapExhausted, NotInitialized.
     Extension.
     """
@@ -150,6 +155,10 @@ def run(given: Request, team: Team, algorithm: str | None) -> NormResult:
         results = [(name, named[name]) for name in ("out", "residual_out")]
         inputs = [(name, named[name]) for name in ("x", "weight", "residual", "bias")]
         check_apart(results, inputs, _IN_PLACE)
+    if algorithm == INVARIANT:
+        check_units(
+            x=given.x, residual=given.residual, out=given.out, residual_out=given.residual_out
+        )
     key = _seen(given), algorithm
     checks = space.checks  # it may change with the comparison
     if checks:
@@ -167,7 +176,8 @@ def _plan(space: Workspace, given: Request, algorithm: str | None, compared: boo
     if not compared:
         _agree(space, given, algorithm)
     given = _with_results(given)
-    return norm_launch.launches(space, given, algorithm_of(space, given, algorithm))
+    taken = algorithm_of(space, given, algorithm)
+    return norm_launch.launches(space, given, taken, algorithm == INVARIANT)
 
 
 def _agree(space: Workspace, given: Request, algorithm: str | None) -> None:
@@ -204,6 +214,8 @@ def algorithm_of(space: Workspace, given: Request, algorithm: str | None) -> str
     n_pes = runtime.n_pes()
     default: Rows = ((2 << 20) // max(n_pes - 1, 1), "one_shot"), ((16 << 20) // n_pes, "pull")
     default += ((NEVER, "push" if n_pes == 2 else "two_shot"),)
+    if algorithm == INVARIANT:  # as if each row came alone
+        return choose(space, _NAME, given.hidden * given.x.itemsize, can, default)
     return choose(space, _NAME, given.x.nbytes, can, default, algorithm)
 
 

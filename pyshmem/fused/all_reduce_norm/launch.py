@@ -171,8 +171,12 @@ class _Plan(NamedTuple):
     constants: dict[str, Any]
 
 
-def _plan(space: Workspace, given: Request, algorithm: str) -> _Plan:
-    """That of a call; the workspace grows here."""
+def _plan(space: Workspace, given: Request, algorithm: str, invariant: bool) -> _Plan:
+    """That of a call; the workspace grows here.
+
+    ``invariant``: constants, and so the order of sums in a row, do not depend on the number of rows.
+    They are those of programs that share multiprocessors, which all grids may have.
+    """
     tokens, programs, all_p2p = given.tokens, _programs(space), device_heap_is_p2p()
     # Also a team of one PE has its workspace: the job's other PEs take part in making it.
     where: Any = ()
@@ -189,7 +193,7 @@ def _plan(space: Workspace, given: Request, algorithm: str) -> _Plan:
         return _Plan(kernels.local, count, (), constants)
     if algorithm == "one_shot" and all_p2p:
         count = min(tokens, _senders(space, given))
-        constants = _constants_of_units(given, count > programs)
+        constants = _constants_of_units(given, invariant or count > programs)
         constants |= {"TEAM": shmem.team_number(space.team), "MEMBERS": space.n_pes}
         return _Plan(one_shot_ll, count, (*where, space.me), constants)
     if algorithm == "one_shot":
@@ -197,22 +201,25 @@ def _plan(space: Workspace, given: Request, algorithm: str) -> _Plan:
         return _Plan(kernels.one_shot, count, (where,), constants)
     if algorithm == "pull":
         count = min(tokens, _pullers(space, given))
-        constants |= _constants_of_pull(space, given, programs, count) if count else {}
+        shared = None if invariant else count > programs
+        constants |= _constants_of_pull(space, given, shared, count) if count else {}
         return _Plan(pull, count, (*where, space.me), constants)
     if algorithm == "push":
         count = min(tokens, _pushers(space, given))
-        constants |= _constants_of_push(space, given, count > programs)
+        constants |= _constants_of_push(space, given, invariant or count > programs)
         return _Plan(push, count, (*where, space.me), constants)
     constants |= {"TEAM": shmem.team_number(space.team)}
     return _Plan(kernels.two_shot, count, where, constants)
 
 
-def launches(space: Workspace, given: Request, algorithm: str) -> tuple[Launch, ...]:
+def launches(
+    space: Workspace, given: Request, algorithm: str, invariant: bool = False
+) -> tuple[Launch, ...]:
     """The launch of a call where the words of all tensors are whole, and another where they are not.
 
     Calls that differ by the addresses of their tensors alone have the same. Empty: there are no rows.
     """
-    kernel, count, where, constants = _plan(space, given, algorithm)
+    kernel, count, where, constants = _plan(space, given, algorithm, invariant)
     if not count:
         return ()
     behind: tuple[Any, ...] = given.tokens, given.eps
@@ -319,18 +326,26 @@ def _constants_of_push(space: Workspace, given: Request, shared: bool) -> dict[s
 
 
 def _constants_of_pull(
-    space: Workspace, given: Request, programs: int, count: int
+    space: Workspace, given: Request, shared: bool | None, count: int
 ) -> dict[str, Any]:
-    """Those of ``pull``, by ``count`` programs on ``programs`` multiprocessors.
+    """Those of ``pull``, by ``count`` programs; ``shared``: programs share multiprocessors.
+
+    ``shared`` is None: the same for all counts, also where programs share.
 
     512 threads of 128 registers share a multiprocessor, in one program or in two. Who has rows in turn
     says seldom that there are more, for a release waits for all that was stored. Many rows of up to
     12 KiB were faster with more of them on the way, larger ones slower.
     """
-    width = 1024 if count > programs else 512
+    width = 512 if shared is False else 1024
     warps = min(max(power_of_2(given.hidden) // width, 1), 16)
-    every, ahead = (1, 1) if given.tokens <= count else (2, 4)
-    if given.tokens >= 8 * count and given.hidden * given.x.itemsize <= 12 << 10:
+    every, ahead = 2, 4
+    if shared is not None and given.tokens <= count:
+        every, ahead = 1, 1
+    elif (
+        shared is not None
+        and given.tokens >= 8 * count
+        and given.hidden * given.x.itemsize <= 12 << 10
+    ):
         every, ahead = 4, 6
     ring = Ring(shmem.team_number(space.team), space.n_pes, 32 * warps, every, ahead)
     return {"num_warps": warps, "RING": ring, "maxnreg": 128}

@@ -52,7 +52,7 @@ def replace_norms(
         norms: more classes of RMS norms, with ``weight`` and ``eps`` or ``variance_epsilon``, that
             compute ``x * rsqrt(mean(x**2) + eps) * weight``; with two arguments, x and a residual, they
             return the normalised sum and the sum.
-        algorithm: as of ``all_reduce_rmsnorm``.
+        algorithm: as of ``all_reduce_rmsnorm``; ``"batch_invariant"`` is its option of that name.
 
     Returns: a ``torch.fx.GraphModule``; names in its ``state_dict`` are the model's.
     Completes: with process groups of other backends than ``"pyshmem"`` it is collective over them.

@@ -24,6 +24,7 @@ from . import kernels
 _FLOATS = (torch.bfloat16, torch.float16, torch.float32)
 _PROGRAMS = 4 if INTERPRETED else 128  # that merge, all of them resident
 _MOST_SPLITS = 64
+_INVARIANT_SPLITS = 4 if INTERPRETED else 16
 _KEYS = 16 if INTERPRETED else 64  # keys of a step
 
 
@@ -35,8 +36,13 @@ def _channel(space: Workspace, units: int) -> Channel:
     return made
 
 
-def _splits(programs: int, keys: int, device: torch.device) -> int:
-    """Into how many parts each sequence's keys are split, so that all SMs have two programs."""
+def _splits(programs: int, keys: int, device: torch.device, batch_invariant: bool) -> int:
+    """Into how many parts each sequence's keys are split, so that all SMs have two programs.
+
+    Batch invariant, they are as many for all batches, and for all extents of the shards.
+    """
+    if batch_invariant:
+        return _INVARIANT_SPLITS
     if INTERPRETED:
         wanted = 3
     else:
@@ -74,16 +80,18 @@ def _check(q: Any, k: Any, v: Any, lengths: Any) -> None:
 
 def attend(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None, lengths: Any,
-    team: Team, out: torch.Tensor | None = None,
+    team: Team, out: torch.Tensor | None = None, batch_invariant: bool = False,
 ) -> torch.Tensor:  # fmt: skip
     """The body of ``flash_decode``."""
     space = workspace(team)
-    key = "flash decode", look(q), look(k), look(v), look(lengths), scale
+    key = "flash decode", look(q), look(k), look(v), look(lengths), scale, batch_invariant
     space.plan(key, lambda: _check(q, k, v, lengths))
     read = ("q", q), ("k_shard", k), ("v_shard", v), ("lengths", lengths)
     dest = result("out", out, q.shape, q.dtype, q, read)
-    space.agree("flash_decode", q.dtype, tuple(q.shape), k.shape[2], scale)
-    plan: _Plan = space.plan((key, "launches"), lambda: _plan(space, q, k, lengths, scale))
+    space.agree("flash_decode", q.dtype, tuple(q.shape), k.shape[2], scale, batch_invariant)
+    plan: _Plan = space.plan(
+        (key, "launches"), lambda: _plan(space, q, k, lengths, scale, batch_invariant)
+    )
     if plan.items:
         sums = q.new_empty((plan.items, plan.splits, q.shape[-1]), dtype=torch.float32)
         stats = q.new_empty((plan.items, plan.splits, 2), dtype=torch.float32)
@@ -101,12 +109,15 @@ class _Plan(NamedTuple):
     merge: Launch
 
 
-def _plan(space: Workspace, q: torch.Tensor, k: torch.Tensor, lengths: Any, scale: Any) -> _Plan:
+def _plan(
+    space: Workspace, q: torch.Tensor, k: torch.Tensor, lengths: Any, scale: Any,
+    batch_invariant: bool,
+) -> _Plan:  # fmt: skip
     batch, heads, d = q.shape[0], q.shape[-2], q.shape[-1]
     queries = q.shape[1] if q.dim() == 4 else 1
     keys, kv_heads = k.shape[1], k.shape[2]
     group, items = heads // kv_heads, batch * queries * heads
-    splits = _splits(batch * kv_heads, keys, q.device)
+    splits = _splits(batch * kv_heads, keys, q.device, batch_invariant)
     factor, wide = (d**-0.5 if scale is None else scale) * math.log2(math.e), power_of_2(d, 16)
     behind: tuple[Any, ...] = keys, kv_heads, queries, splits, factor
     if lengths is None:
@@ -129,7 +140,7 @@ def _plan(space: Workspace, q: torch.Tensor, k: torch.Tensor, lengths: Any, scal
 @on_tensors
 def flash_decode(
     q: Any, k_shard: Any, v_shard: Any, *, scale: float | None = None, lengths: Any = None,
-    team: Team = TEAM_WORLD, out: Any = None,
+    team: Team = TEAM_WORLD, out: Any = None, batch_invariant: bool = False,
 ) -> Any:  # fmt: skip
     """Attention of one or a few queries of each sequence over the keys of all members.
 
@@ -144,6 +155,9 @@ def flash_decode(
             (batch, queries), for each query: in a causal mask later ones see more. Default: all.
         team: default ``TEAM_WORLD``.
         out: where the result goes; default: a new tensor.
+        batch_invariant: the bits of a sequence, which are all its queries, depend on its queries, keys
+            and lengths, and not on the sequences beside it, nor on keys past its length. Slower for few
+            sequences: the keys of each are split into as many parts, 16, for all batches.
 
     Returns: as ``q``; 0 for a sequence without keys. Sums are in float32 and in PE order: the same bits
         on all members.
@@ -155,25 +169,29 @@ def flash_decode(
     check_input(q)
     refuse_grad("flash_decode", q, k_shard, v_shard, out)
     if out is not None:
-        return attend(q, k_shard, v_shard, scale, lengths, team, out)
-    return torch.ops.pyshmem.flash_decode(q, k_shard, v_shard, scale, lengths, number(team))
+        return attend(q, k_shard, v_shard, scale, lengths, team, out, bool(batch_invariant))
+    return torch.ops.pyshmem.flash_decode(
+        q, k_shard, v_shard, scale, lengths, number(team), bool(batch_invariant)
+    )
 
 
 def _body(
-    q: Any, k_shard: Any, v_shard: Any, scale: Any = None, lengths: Any = None, team: int = 0
-) -> Any:
-    return attend(q, k_shard, v_shard, scale, lengths, team_of(team))
+    q: Any, k_shard: Any, v_shard: Any, scale: Any = None, lengths: Any = None, team: int = 0,
+    batch_invariant: bool = False,
+) -> Any:  # fmt: skip
+    return attend(q, k_shard, v_shard, scale, lengths, team_of(team), None, batch_invariant)
 
 
 def _fake(
-    q: Any, k_shard: Any, v_shard: Any, scale: Any = None, lengths: Any = None, team: int = 0
-) -> Any:
+    q: Any, k_shard: Any, v_shard: Any, scale: Any = None, lengths: Any = None, team: int = 0,
+    batch_invariant: bool = False,
+) -> Any:  # fmt: skip
     return torch.empty_like(q)
 
 
 declare(
     "flash_decode",
-    "(Tensor q, Tensor k_shard, Tensor v_shard, float? scale=None, Tensor? lengths=None, int team=0)"
-    " -> Tensor",
+    "(Tensor q, Tensor k_shard, Tensor v_shard, float? scale=None, Tensor? lengths=None, int team=0, "
+    "bool batch_invariant=False) -> Tensor",
     _body, _fake, None,
 )  # fmt: skip

@@ -18,10 +18,12 @@ from ..moe.handle import GROUP, ExpertHandle
 from . import kernels
 
 
-def _blocks(pairs: int, experts: int) -> tuple[int, int, int]:
+def _blocks(pairs: int, experts: int, batch_invariant: bool) -> tuple[int, int, int]:
     """Rows and columns of a tile, and how many of k it adds at a time."""
     if INTERPRETED:
         return 16, 32, 32
+    if batch_invariant:
+        return 64, 128, 64
     average = max(1, pairs // experts)
     return min(128, power_of_2(average, 16)), 128, 64
 
@@ -29,7 +31,7 @@ def _blocks(pairs: int, experts: int) -> tuple[int, int, int]:
 def multiply_groups(
     out: torch.Tensor, tokens: torch.Tensor, rows: torch.Tensor | None, offsets: torch.Tensor,
     weights: torch.Tensor, pairs: int, scales: torch.Tensor | None = None, *, based: bool = False,
-    turned: bool = False,
+    turned: bool = False, batch_invariant: bool = False,
 ) -> None:  # fmt: skip
     """Rows of pairs, ``offsets`` apart, times their group's weights, or their transpose: ``turned``.
 
@@ -38,11 +40,12 @@ def multiply_groups(
         tokens: (rows, k); ``rows`` says which one a pair has, None: it has its own.
         pairs: how many there are at most, for the size of tiles.
         scales: of FP8 tokens.
+        batch_invariant: tiles do not depend on ``pairs``.
     """
     experts, k, n = weights.mT.shape if turned else weights.shape
     if not pairs or not n:
         return
-    high, wide, deep = _blocks(pairs, experts)
+    high, wide, deep = _blocks(pairs, experts, batch_invariant)
     programs = 2
     if not INTERPRETED:
         programs = torch.cuda.get_device_properties(tokens.device).multi_processor_count
@@ -59,8 +62,9 @@ def multiply_groups(
 
 @on_tensors
 def group_matmul(
-    tokens: Any, weights: Any, handle: ExpertHandle, *, by_pair: bool = False, out: Any = None
-) -> Any:
+    tokens: Any, weights: Any, handle: ExpertHandle, *, by_pair: bool = False, out: Any = None,
+    batch_invariant: bool = False,
+) -> Any:  # fmt: skip
     """Multiply each expert's tokens by its weights, in one kernel that reads the experts' sizes itself.
 
     Args:
@@ -70,6 +74,7 @@ def group_matmul(
         handle: that of the tokens.
         by_pair: ``tokens`` has a row for each pair, as the result has, and none is looked up.
         out: where the result goes; default: a new tensor.
+        batch_invariant: the bits of a pair's row do not depend on other pairs; derivatives as without.
 
     Returns: (pairs, n), in the order of ``handle.rows``, as ``expert_combine`` takes it; in decode mode
         rows past ``handle.offsets[-1]`` are not written. Sums are in float32. It has derivatives for
@@ -101,13 +106,16 @@ def group_matmul(
         )
     rows = None if by_pair else handle.rows
     if out is None and not scaled and needs_operator(tokens, weights):
-        return torch.ops.pyshmem.group_matmul(tokens, weights, rows, handle.offsets, pairs)
+        return torch.ops.pyshmem.group_matmul(
+            tokens, weights, rows, handle.offsets, pairs, bool(batch_invariant)
+        )
     of_handle = ("handle.offsets", handle.offsets), ("handle.scales", handle.scales)
     read = ("tokens", tokens), ("weights", weights), ("handle.rows", rows), *of_handle
     dest = result("out", out, (pairs, n), weights.dtype, weights, read)
     if not pairs or not n:
         return dest
     multiply_groups(
-        dest, tokens, rows, handle.offsets, weights, pairs, handle.scales if scaled else None
-    )
+        dest, tokens, rows, handle.offsets, weights, pairs, handle.scales if scaled else None,
+        batch_invariant=batch_invariant,
+    )  # fmt: skip
     return dest

@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 
 from ...triton.primitives.backend import INTERPRETED, device_function
+from .._shared.reduce_kernels import interpreted_product
 
 _INTERPRETED = tl.constexpr(INTERPRETED)
 
@@ -26,9 +27,9 @@ class Tile(NamedTuple):
 
 @device_function
 def _dot(a, b, total):
-    """In float32; the interpreter multiplies the bits of bfloat16, which are integers to it."""
+    """In float32."""
     if _INTERPRETED:
-        return total + tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
+        return total + interpreted_product(a, b)
     return tl.dot(a, b, total, input_precision="ieee")
 
 

@@ -18,13 +18,17 @@ from . import kernels
 from .api import multiply_groups
 
 
-def _body(tokens: Any, weights: Any, rows: Any, offsets: Any, pairs: int) -> Any:
+def _body(
+    tokens: Any, weights: Any, rows: Any, offsets: Any, pairs: int, batch_invariant: bool = False
+) -> Any:
     out = weights.new_zeros((pairs, weights.shape[2]))
-    multiply_groups(out, tokens, rows, offsets, weights, pairs)
+    multiply_groups(out, tokens, rows, offsets, weights, pairs, batch_invariant=batch_invariant)
     return out
 
 
-def _fake(tokens: Any, weights: Any, rows: Any, offsets: Any, pairs: int) -> Any:
+def _fake(
+    tokens: Any, weights: Any, rows: Any, offsets: Any, pairs: int, batch_invariant: bool = False
+) -> Any:
     return weights.new_empty((pairs, weights.shape[2]))
 
 
@@ -64,12 +68,13 @@ def _keep(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _backward(ctx: Any, grad: Any) -> Any:
     both = torch.ops.pyshmem.group_matmul_grad(grad.contiguous(), *ctx.saved_tensors)
-    return *both, None, None, None
+    return *both, None, None, None, None
 
 
 declare(
     "group_matmul",
-    "(Tensor tokens, Tensor weights, Tensor? rows, Tensor offsets, SymInt pairs) -> Tensor",
+    "(Tensor tokens, Tensor weights, Tensor? rows, Tensor offsets, SymInt pairs, "
+    "bool batch_invariant=False) -> Tensor",
     _body, _fake, _backward, _keep,
 )  # fmt: skip
 declare(

@@ -11,6 +11,7 @@ import torch
 
 from ...host.teams.team import TEAM_WORLD, Team
 from .._shared.arguments import as_counts, on_tensors, result
+from .._shared.batch_invariant import takes_batch_invariant
 from .._shared.team_numbers import number
 from .arguments import FP8, Problem, problem
 from .dispatch import gather, scatter
@@ -73,6 +74,7 @@ def _through_operator(
     return tuple(results) if len(results) > 1 else results[0]
 
 
+@takes_batch_invariant
 @on_tensors
 def all_gather_matmul(
     x_shard: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,
@@ -96,6 +98,9 @@ def all_gather_matmul(
         team: default ``TEAM_WORLD``.
         algorithm: "copy_engine" (copy engines beside cuBLAS), "persistent" (one kernel) or "unfused";
             default by the table, by bytes that arrive.
+        batch_invariant: the bits of a row do not depend on the rows beside it, their number, their owner
+            or its place; without ``algorithm``. Tiles of Triton, all of one size, and no product by
+            cuBLAS: slower for many rows.
 
     Returns:
         The product (M, n), or it and the gathered rows (M, k) with ``gather_out``. Gradients go through
@@ -126,6 +131,7 @@ def all_gather_matmul(
     return product if gathered is None else (product, gathered)
 
 
+@takes_batch_invariant
 @on_tensors
 def matmul_reduce_scatter(
     x: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,
@@ -153,6 +159,7 @@ def matmul_reduce_scatter(
     return _scattered("matmul_reduce_scatter", given, out, algorithm)
 
 
+@takes_batch_invariant
 @on_tensors
 def matmul_all_reduce(
     x: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,

@@ -58,6 +58,7 @@ class Problem(NamedTuple):
     k: int
     n: int
     plans: dict[Any, Any]
+    invariant: bool = False  # batch invariant: one kind of tiles for all numbers of rows
 
     def plan(self, key: Any, make: Callable[[], Any]) -> Any:
         """What ``make`` gave for ``key`` and calls like this one."""

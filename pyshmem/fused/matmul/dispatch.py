@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 
 from .._shared.algorithm import NEVER, choose
+from .._shared.batch_invariant import INVARIANT
 from .arguments import Problem
 from .copy_engine import gather_by_engine, scatter_by_engine, why_no_engine
 from .local import layout_of, multiply
@@ -35,7 +36,11 @@ def crossing(p: Problem) -> int:
 
 
 def _algorithm(p: Problem, algorithm: str | None) -> str:
+    """The one of a call. Batch invariant, those that multiply by the same tiles: by cuBLAS none does."""
+
     def make() -> str:
+        if p.invariant:
+            return "unfused" if why_no_tiles(p) else "persistent"
         can = {
             "copy_engine": why_no_engine(p),
             "persistent": why_no_tiles(p),
@@ -59,7 +64,13 @@ def _agree(p: Problem, algorithm: str | None) -> None:
     p.plans["agreed", algorithm] = True
 
 
+def _as_asked(p: Problem, algorithm: str | None) -> Problem:
+    return p._replace(invariant=True) if algorithm == INVARIANT else p
+
+
 def _alone(p: Problem, algorithm: str | None) -> None:
+    if p.invariant:
+        return
     if algorithm is not None and algorithm not in _GATHERS:
         raise ValueError(
             f"{p.operation} has no algorithm {algorithm!r}; it has {', '.join(_GATHERS)}"
@@ -72,6 +83,7 @@ def gather(
     p: Problem, out: torch.Tensor, gathered: torch.Tensor | None, algorithm: str | None = None
 ) -> None:
     """all_gather_matmul into ``out``."""
+    p = _as_asked(p, algorithm)
     _agree(p, algorithm)
     if p.space.n_pes == 1:
         _alone(p, algorithm)
@@ -84,6 +96,7 @@ def gather(
 
 def scatter(p: Problem, out: torch.Tensor, algorithm: str | None = None) -> None:
     """matmul_reduce_scatter or matmul_all_reduce into ``out``."""
+    p = _as_asked(p, algorithm)
     _agree(p, algorithm)
     if p.space.n_pes == 1:
         _alone(p, algorithm)

@@ -15,9 +15,9 @@ import pyshmem.triton as shmem
 
 from ...triton.primitives.backend import INTERPRETED
 from .._shared.copy_engine import CHUNKS
+from .._shared.reduce_kernels import interpreted_product
 
-#: Triton's interpreter has no bfloat16 of its own: it multiplies in float32.
-_WIDEN = tl.constexpr(INTERPRETED)
+_INTERPRETED = tl.constexpr(INTERPRETED)
 #: Arguments for whose values nothing is compiled anew.
 _SAME = ["base", "extra", "me", "n_pes"]
 
@@ -214,11 +214,12 @@ def product(x, w, row, count, column, N, K, TILE: tl.constexpr):
         else:
             a = tl.load(left, mask=ks[None, :] < K - k, other=0.0)
             b = tl.load(right, mask=ks[:, None] < K - k, other=0.0)
-        if _WIDEN:
-            a, b = a.to(tl.float32), b.to(tl.float32)
-        total = tl.dot(
-            a, b, total, input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE
-        )  # fmt: skip
+        if _INTERPRETED:
+            total += interpreted_product(a, b)
+        else:
+            total = tl.dot(
+                a, b, total, input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE
+            )  # fmt: skip
         left += BK
         if TRANSPOSED:
             right += BK
@@ -258,6 +259,32 @@ def tile_at(row, count, column, N, BM: tl.constexpr, BN: tl.constexpr):
     rows, columns = tl.arange(0, BM), tl.arange(0, BN)
     inside = (rows < count - row)[:, None] & (columns < N - column)[None, :]
     return rows[:, None] * N + columns[None, :], inside
+
+
+@triton.jit(do_not_specialize=["count"])
+def product_kernel(
+    out, operands, factors, bias, count, N, K, TILE: tl.constexpr, END: tl.constexpr
+):  # fmt: skip
+    """``count`` rows of ``x`` times ``w``, tile by tile as the kernels below multiply them."""
+    BM: tl.constexpr = TILE.BM
+    BN: tl.constexpr = TILE.BN
+    GROUP: tl.constexpr = TILE.GROUP
+    SCALED: tl.constexpr = END.SCALED
+    BIAS: tl.constexpr = END.BIAS
+    ACTIVATION: tl.constexpr = END.ACTIVATION
+    x, w = operands
+    scale_x, scale_w = factors
+    tiles_m, tiles_n = tl.cdiv(count, BM), tl.cdiv(N, BN)
+    for tile in range(tl.program_id(0), tiles_m * tiles_n, tl.num_programs(0)):
+        row, column = grouped(tile, tiles_m, tiles_n, GROUP)
+        row, column = row * BM, column * BN
+        total = product(x, w, row, count, column, N, K, TILE)
+        if SCALED:
+            total = scaled(total, scale_x, scale_w, row, count, column, N, TILE, END)
+        total = finished(total, bias, column, N, BIAS, ACTIVATION, BN)
+        place, inside = tile_at(row, count, column, N, BM, BN)
+        to = out + (tl.cast(row, tl.int64) * N + column)
+        tl.store(to + place, total.to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit(do_not_specialize=_SAME)

@@ -19,6 +19,7 @@ from ..._torch.launches import Launch
 from .._shared.stage_marks import staged
 from . import kernels
 from .arguments import FP8, Problem
+from .tiles import multiply_by_tiles
 
 #: What chunks are shaped for: multiprocessors, and extents of the tiles of cuBLAS. The same on all PEs
 #: whatever they have. The simulator's are small, so that small products have as many chunks.
@@ -89,7 +90,10 @@ def multiply(
     """``x @ w`` into ``out``; ``whole``: the result, with bias and activation, and not one of a sum."""
     if x.shape[0]:
         with staged("multiply"):
-            _multiply(p, out, x, scale_x, whole)
+            if p.invariant:
+                multiply_by_tiles(p, out, x, scale_x, whole=whole)
+            else:
+                _multiply(p, out, x, scale_x, whole)
 
 
 def _multiply(

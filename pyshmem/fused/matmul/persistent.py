@@ -21,6 +21,7 @@ from .._shared.workspace import Workspace, device_heap_is_p2p
 from . import kernels
 from .arguments import FP8, Problem, share_of_rows
 from .copy_engine import send_shard, shard_channel
+from .tiles import config, end_of, n_programs
 
 _CHUNKS = 4  # of a shard; at most links.CHUNKS
 _UNIT = 16  # bytes that addresses are multiples of, so that loads are as wide
@@ -37,49 +38,6 @@ def why_no_tiles(p: Problem) -> str | None:
     return None
 
 
-def config(p: Problem) -> tuple[kernels.Tile, dict[str, int]]:
-    """How a program computes a tile, and options of the launch: by dtype and number of tiles."""
-    precision = _float32_precision()
-    if not p.x.is_cuda:
-        sizes, launch = (16, 16, 16), {}
-    elif p.x.dtype == torch.float32:
-        sizes = (128, 128, 32) if precision == "tf32" else (64, 64, 32)
-        launch = {"num_warps": 8 if precision == "tf32" else 4, "num_stages": 3}
-    else:
-        rows, columns = _extents(max(p.rows), p.n, p.space.n_pes)
-        launch = {"num_warps": 8 if rows * columns > 128 * 64 else 4, "num_stages": 3}
-        sizes = (rows, columns, 128 // p.x.dtype.itemsize)
-    rows, columns, depth = sizes
-    tile = kernels.Tile(
-        rows, columns, depth, 8, p.transposed, p.k % depth == 0, precision,
-        depth if p.x.dtype == FP8 else None,
-    )  # fmt: skip
-    return tile, launch
-
-
-def _float32_precision() -> str:
-    """How torch multiplies float32: programs set that by one of two interfaces, not both."""
-    try:
-        return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "ieee"
-    except RuntimeError:
-        return "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "ieee"
-
-
-def _extents(rows: int, columns: int, n_pes: int) -> tuple[int, int]:
-    """The largest tiles that give each multiprocessor one; few rows need no high ones."""
-    for height, width in ((128, 256), (128, 128), (64, 128)):
-        tiles = n_pes * -(-rows // height) * -(-columns // width)
-        if rows > height // 2 and tiles >= 128:
-            return height, width
-    return (64, 128) if rows > 16 else (64, 64)
-
-
-def _programs(p: Problem, tiles: int) -> int:
-    if not p.x.is_cuda:
-        return min(tiles, 3)
-    return min(tiles, torch.cuda.get_device_properties(p.x.device).multi_processor_count)
-
-
 def _pes(space: Workspace, device: torch.device) -> torch.Tensor:
     """The members' world numbers, for kernels."""
     numbers = space.team.pes()
@@ -87,14 +45,6 @@ def _pes(space: Workspace, device: torch.device) -> torch.Tensor:
         "numbers of PEs", device, lambda: torch.tensor(numbers, dtype=torch.int32, device=device)
     )
     return made
-
-
-def _end(p: Problem, to_all: bool = False) -> kernels.End:
-    """What becomes of the sums."""
-    return kernels.End(
-        p.scale_x is not None, int(p.by_row), int(p.scale_w is not None and p.scale_w.numel() > 1),
-        p.bias is not None, p.activation or "", to_all,
-    )  # fmt: skip
 
 
 def _aligned(tensor: torch.Tensor) -> torch.Tensor:
@@ -133,12 +83,12 @@ def gather_by_tiles(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None
     tiles = n_pes * -(-max(p.rows) // tile.BM) * -(-p.n // tile.BN)
     scales = channel.block.view(torch.float32)[scales_at // 4 :]
     try:
-        kernels.gather_matmul_kernel[(_programs(p, tiles),)](
+        kernels.gather_matmul_kernel[(n_programs(p, tiles),)](
             out, kernels.Shards(x, block, channel.slot // _UNIT), p.w,
             kernels.ShardScales(scales, channel.slot // 4, p.w if p.scale_w is None else p.scale_w),
             out if p.bias is None else p.bias, kernels.ShardWords(words, step), base,
             p.n_rows - n_pes * base, p.n, p.k, me, n_pes, _pes(p.space, p.x.device), shmem.context(),
-            TILE=tile, END=_end(p), **options,
+            TILE=tile, END=end_of(p), **options,
         )  # fmt: skip
     except Exception as error:
         settle(error, lambda: _drop_shards(p, channel, tile.BM, stream))
@@ -196,13 +146,13 @@ def scatter_by_tiles(p: Problem, out: torch.Tensor) -> None:
     sums, finished = (each.block.view(p.out_dtype) for each in (parts, results))
     scales = p.x if p.scale_x is None else p.scale_x, p.w if p.scale_w is None else p.scale_w
     try:
-        kernels.matmul_scatter_kernel[(_programs(p, n_pes * per_member),)](
+        kernels.matmul_scatter_kernel[(n_programs(p, n_pes * per_member),)](
             out, kernels.Owned(sums, finished, parts.slot // p.out_dtype.itemsize),
             kernels.Operands(_aligned(p.x), p.w), kernels.Scales(*scales),
             out if p.bias is None else p.bias,
             kernels.TileWords(both, both[n_pes * per_member :]), base, p.n_rows - n_pes * base, p.n,
             p.k, me, n_pes, _pes(p.space, p.x.device), shmem.context(), TILE=tile,
-            END=_end(p, to_all), **options,
+            END=end_of(p, to_all=to_all), **options,
         )  # fmt: skip
     except Exception as error:  # on all members: what cannot be compiled, or has no room
         settle(error, lambda: _take_back(channels, others, stream))

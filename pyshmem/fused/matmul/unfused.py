@@ -91,14 +91,20 @@ def _plan_scatter(p: Problem) -> _Exchanged:
 def scatter_plainly(p: Problem, out: torch.Tensor) -> None:
     """The whole product here, then a reduction, or an exchange of partial rows and their sum."""
     if p.operation == "matmul_all_reduce":
-        _reduce_plainly(p, out)
-        return
+        (_reduce_by_owners if p.invariant else _reduce_plainly)(p, out)
+    else:
+        _scatter_rows(p, out)
+
+
+def _scatter_rows(p: Problem, out: torch.Tensor) -> None:
+    """The whole product here, an exchange of partial rows and their sum: the caller's rows."""
     plan: _Exchanged = p.plan("scatter plainly", lambda: _plan_scatter(p))
     product = plan.product
     if product is None:
         product = torch.empty((p.n_rows, p.n), dtype=p.out_dtype, device=p.x.device)
     multiply(p, product, p.x, p.scale_x, whole=False)
-    if product is plan.product and _by_kernels():
+    # Which sizes go there says whether a bias is rounded apart: batch invariant, none does.
+    if product is plan.product and _by_kernels() and not p.invariant:
         _add_up(p, product, out)
         return
     if plan.product is None:
@@ -141,6 +147,17 @@ def _reduce_plainly(p: Problem, out: torch.Tensor) -> None:
         finish(out, sums, activation=p.activation)
     elif sums is not out:
         out.copy_(sums)
+
+
+def _reduce_by_owners(p: Problem, out: torch.Tensor) -> None:
+    """Sums and ends are the rows' owner's, as those of tiles are, and then all members gather them."""
+    mine = out.new_empty((p.rows[p.space.me], p.n))
+    _scatter_rows(p, mine)
+    width = p.n * p.out_dtype.itemsize
+    found = all_gather_bytes(p.space, as_bytes(mine), max(p.rows) * width, "sums")
+    for member, count in enumerate(p.rows):
+        rows = found[member][: count * width].view(p.out_dtype)
+        out[p.rows_of(member)].copy_(rows.view(count, p.n))
 
 
 def _take(p: Problem, plan: _Collected, out: torch.Tensor) -> None:

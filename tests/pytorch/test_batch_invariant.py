@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Batch invariance: bits of rows in random batches, tiles, and who says which operation has it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("torch", reason="make test-torch installs it")
+pytest.importorskip("triton")
+pytest.importorskip("hypothesis")
+import torch
+
+from pyshmem import fused
+from pyshmem.cli.facts import BATCH_INVARIANT
+from pyshmem.fused.matmul.arguments import Problem
+from pyshmem.fused.matmul.tiles import config
+
+PROGRAM = Path(__file__).parent / "programs" / "batch_invariant.py"
+
+
+def run(run_pes: Callable, n: int, arguments: tuple, **variables: str) -> None:
+    env = {"OMP_NUM_THREADS": "1", "PYSHMEM_TIMEOUT": "60", **variables}
+    done = run_pes(
+        n, PROGRAM, arguments, device="sim", timeout=560, env=env, check=True
+    )  # fmt: skip
+    assert done.stdout.splitlines().count("ok") == n, done.stdout
+
+
+def test_rows_have_the_same_bits_in_random_batches(run_pes: Callable) -> None:
+    run(run_pes, 2, (3,))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("n", "variables"),
+    [
+        (1, {}),
+        (2, {"PYSHMEM_P2P": "0"}),
+        (3, {"PYSHMEM_FUSED": "all_reduce_rmsnorm=two_shot"}),
+        (3, {"PYSHMEM_FUSED": "all_reduce_rmsnorm=pull"}),
+        (2, {"PYSHMEM_FUSED": "all_reduce_rmsnorm=push"}),
+    ],
+    ids=["1", "2-far", "3-two-shot", "3-pull", "2-push"],
+)
+def test_rows_have_the_same_bits_in_many_random_batches(
+    n: int, variables: dict, run_pes: Callable
+) -> None:
+    run(run_pes, n, (20, "all"), **variables)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e4m3fn, torch.float32])
+def test_tiles_do_not_depend_on_the_rows(dtype: torch.dtype) -> None:
+    def tiles(invariant: bool) -> set:
+        on_gpu = SimpleNamespace(is_cuda=True, dtype=dtype)
+        w = SimpleNamespace(is_contiguous=lambda: True)
+        found = set()
+        for rows in (1, 17, 100, 5000, 100_000):
+            given = [None] * 4
+            p = Problem(
+                "matmul_all_reduce", SimpleNamespace(n_pes=2), on_gpu, w, *given, torch.bfloat16,
+                (rows, rows), False, 2 * rows, 4096, 4096, {}, invariant,
+            )  # fmt: skip
+            tile, launch = config(p)
+            found.add((tile, *launch.items()))
+        return found
+
+    assert len(tiles(True)) == 1
+    assert dtype == torch.float32 or len(tiles(False)) > 1
+
+
+def test_info_names_the_operations_that_have_the_option() -> None:
+    with_option = {
+        name
+        for name in fused.__all__
+        if inspect.isfunction(function := getattr(fused, name))
+        and "batch_invariant" in inspect.signature(function).parameters
+    }
+    said = {name: how for names, how in BATCH_INVARIANT for name in names.split(", ")}
+    assert with_option == {name for name, how in said.items() if "batch_invariant=True" in how}
+    always = {name for name, how in said.items() if how == "always"}
+    assert {"expert_dispatch", "expert_combine", "all_reduce", "reduce_scatter"} <= always
+    assert not with_option & always
