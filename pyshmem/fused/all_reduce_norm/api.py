@@ -65,8 +65,8 @@ def _repeated(function: Callable[..., NormResult]) -> Callable[..., NormResult]:
 
 
 @_repeated
-@takes_batch_invariant
 @on_tensors
+@takes_batch_invariant
 def all_reduce_rmsnorm(
     x: Any, weight: Any, *, residual: Any = None, bias: Any = None, eps: float = 1e-6,
     norm: str = "rms", quantize: str | None = None, out: Any = None, residual_out: Any = None,

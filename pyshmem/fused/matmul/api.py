@@ -74,8 +74,8 @@ def _through_operator(
     return tuple(results) if len(results) > 1 else results[0]
 
 
-@takes_batch_invariant
 @on_tensors
+@takes_batch_invariant
 def all_gather_matmul(
     x_shard: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,
     scale_w: Any = None, out_dtype: torch.dtype | None = None, rows: Sequence[int] | None = None,
@@ -131,8 +131,8 @@ def all_gather_matmul(
     return product if gathered is None else (product, gathered)
 
 
-@takes_batch_invariant
 @on_tensors
+@takes_batch_invariant
 def matmul_reduce_scatter(
     x: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,
     scale_w: Any = None, out_dtype: torch.dtype | None = None, rows: Sequence[int] | None = None,
@@ -159,8 +159,8 @@ def matmul_reduce_scatter(
     return _scattered("matmul_reduce_scatter", given, out, algorithm)
 
 
-@takes_batch_invariant
 @on_tensors
+@takes_batch_invariant
 def matmul_all_reduce(
     x: Any, w: Any, *, bias: Any = None, activation: str | None = None, scale_x: Any = None,
     scale_w: Any = None, out_dtype: torch.dtype | None = None, rows: Sequence[int] | None = None,
