@@ -35,24 +35,6 @@ def test_rows_have_the_same_bits_in_random_batches(run_pes: Callable) -> None:
     run(run_pes, 2, (3,))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("n", "variables"),
-    [
-        (1, {}),
-        (2, {"PYSHMEM_P2P": "0"}),
-        (3, {"PYSHMEM_FUSED": "all_reduce_rmsnorm=two_shot"}),
-        (3, {"PYSHMEM_FUSED": "all_reduce_rmsnorm=pull"}),
-        (2, {"PYSHMEM_FUSED": "all_reduce_rmsnorm=push"}),
-    ],
-    ids=["1", "2-far", "3-two-shot", "3-pull", "2-push"],
-)
-def test_rows_have_the_same_bits_in_many_random_batches(
-    n: int, variables: dict, run_pes: Callable
-) -> None:
-    run(run_pes, n, (20, "all"), **variables)
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e4m3fn, torch.float32])
 def test_tiles_do_not_depend_on_the_rows(dtype: torch.dtype) -> None:
     def tiles(invariant: bool) -> set:
