@@ -301,7 +301,7 @@ def checks_order() -> bool:
     """Is it recorded what accesses memory, and what orders that? A text that init refuses: no."""
     value = ffi.new("int64_t *")
     failed = lib.ishmemx_setting_number(b"CHECK", value)
-    return not failed and bool(value[0] & lib.ISHMEMX_CHECK_ORDER)
+    return not failed and bool(value[0] & (lib.ISHMEMX_CHECK_ORDER | lib.ISHMEMX_CHECK_DELIVER))
 
 
 def refuse_order(what: str) -> None:

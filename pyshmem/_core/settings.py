@@ -99,8 +99,10 @@ SETTINGS = (
             "stages of kernels that a PE keeps for a timeline, 64 bytes of device heap each"),
     Setting("CORE_HEAPS", "flag", "0", "core dumps hold the symmetric heaps too, this PE's and its peers'"),
     Setting("CHECK", "words:args|order|deliver|strict", "0",
-            "what is checked, a list: args (or 1) overlap, sources changed too soon, arguments that differ between PEs; order, races between PEs",
+            "what is checked, a list: args (or 1) overlap, sources changed too soon, arguments that differ between PEs; order, races between PEs; deliver, late messages",
             "SHMEM_DEBUG"),
+    Setting("CHECK_SEED", "integer:-1:2147483647", "-1",
+            "order of PEs and of what they send with PYSHMEM_CHECK=deliver; -1: another one each time, which is told"),
     Setting("CHECK_JSON", "string", "", "file of what PYSHMEM_CHECK=order reports, in JSON too"),
     Setting("CHECK_FIRST", "integer:0:1000000", "32",
             "so many of the first collectives of each team are compared between its PEs without checking mode; 0: none"),
@@ -122,6 +124,7 @@ SETTINGS = (
             "what proves at the rendezvous who belongs to the job, 32 hexadecimal digits (set by the launcher)"),
     Setting("CONTROL_FD", "integer", "-1", "descriptor of the job's control segment (set by the launcher)"),
     Setting("CHECK_FD", "integer", "-1", "descriptor of what the PE records for PYSHMEM_CHECK=order (set by the launcher)"),
+    Setting("CHECK_TURNS_FD", "integer", "-1", "descriptor of whose turn it is with PYSHMEM_CHECK=deliver (set by the launcher)"),
 )  # fmt: skip
 
 

@@ -13,18 +13,26 @@ from .._core import library
 
 #: The exit status of a job in which something was found.
 FOUND = 3
+#: Words of the file of turns: those of all, and those of a PE.
+HEADER, ROW = 16, 8
+_DELIVER = library.lib.ISHMEMX_CHECK_DELIVER
 
 
 class Records:
     """What the PEs of a job record; without files where nothing is checked."""
 
-    def __init__(self, files: Sequence[IO[bytes]]) -> None:
-        self._files = files
+    def __init__(self, files: Sequence[IO[bytes]], turns: Sequence[IO[bytes]] = ()) -> None:
+        self._files, self._turns = files, turns
 
     @property
     def descriptors(self) -> tuple[int, ...]:
         """A file for each PE, to inherit."""
         return tuple(file.fileno() for file in self._files)
+
+    @property
+    def turns(self) -> tuple[int, ...]:
+        """A file in which the PEs say whose turn it is, to inherit: with ``deliver``."""
+        return tuple(file.fileno() for file in self._turns)
 
     def found(self, failed: bool) -> tuple[list[str], list[str]]:
         """After the job: its reports, and of one that failed who waited for whom, as texts.
@@ -43,18 +51,25 @@ class Records:
 
 def wanted(variables: Mapping[str, str]) -> bool:
     """Do the settings, or those for the PEs of this job, ask for it?"""
+    return bool(_checks(variables) & (library.lib.ISHMEMX_CHECK_ORDER | _DELIVER))
+
+
+def _checks(variables: Mapping[str, str]) -> int:
+    """What is checked, as the bits of ISHMEMX_CHECK."""
     text = variables.get("PYSHMEM_CHECK", "")
-    if not text:
-        return library.checks_order()
-    return bool(library.number_in("PYSHMEM_CHECK", text) & library.lib.ISHMEMX_CHECK_ORDER)
+    return library.number_in("PYSHMEM_CHECK", text) if text else library.setting_number("CHECK")
 
 
 @contextmanager
-def records(n_pes: int, *, ordered: bool) -> Iterator[Records]:
-    """Files without names, which nobody needs to remove."""
+def records(n_pes: int, variables: Mapping[str, str]) -> Iterator[Records]:
+    """Files without names, which nobody needs to remove; ``variables``: settings of this job's PEs."""
     with ExitStack() as stack:
         files = [
             stack.enter_context(tempfile.TemporaryFile(prefix="pyshmem-check-"))
-            for _ in range(n_pes if ordered else 0)
+            for _ in range(n_pes if wanted(variables) else 0)
         ]
-        yield Records(files)
+        turns = []
+        if files and _checks(variables) & _DELIVER:
+            turns = [stack.enter_context(tempfile.TemporaryFile(prefix="pyshmem-turns-"))]
+            turns[0].truncate(8 * (HEADER + ROW * n_pes))
+        yield Records(files, turns)

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._core.errors import UnsupportedError
 from .._core.library import lib, setting_number
@@ -28,9 +28,17 @@ from ..host.teams.team import Channel, Team
 from . import effects, memory, streams
 from .log import Log, is_internal, now
 
+if TYPE_CHECKING:
+    from .delivery.held import Held
+
 _inside = threading.local()
 _log: Log | None = None
 _jobs = 0  # that have ended
+#: What PYSHMEM_CHECK=deliver keeps of what this PE sends; None: it is off, or no job runs.
+_held: Held | None = None
+_main = threading.main_thread()
+#: The host's routines as they are without records.
+originals: dict[str, Any] = {}
 #: Effects of a call: those before it, and what makes those behind it of its result.
 Described = tuple[list[tuple[Any, ...]], "Callable[[Any], list[tuple[Any, ...]]] | None"]
 _MEMORY = ("host/memory/", "check/", "_core/")
@@ -40,6 +48,11 @@ def log() -> Log:
     """Where this PE's records go."""
     assert _log is not None
     return _log
+
+
+def held() -> Held | None:
+    """What keeps what is sent until it arrives, in the thread that takes turns with other PEs."""
+    return _held if threading.current_thread() is _main else None
 
 
 @contextmanager
@@ -63,6 +76,7 @@ def install() -> None:
     lib.ishmemx_record_order()
     package: Any = sys.modules[(__package__ or "").partition(".")[0]]
     for name, describe in effects.ROUTINES.items():
+        originals[name] = vars(package)[name]
         _replace(vars(package)[name], _recorded(name, vars(package)[name], describe))
     _replace(heap.allocate, _allocating("allocate", heap.allocate))
     _replace(heap.realloc, _allocating("realloc", heap.realloc))
@@ -84,6 +98,7 @@ def install() -> None:
     streams.install(_log, _inside, _replace)
     runtime.on_init(_begin)
     runtime.on_finalize(_end)
+    runtime.on_finalize(_deliver_all, first=True)
     atexit.register(_log.flush)
 
 
@@ -102,6 +117,18 @@ def _begin() -> None:
     streams.begin()
     if _jobs:  # all PEs have ended the last one
         log().write(now(), 0, "init", [("X", ("job", _jobs), job.my_pe, 0, "all", 0)])
+    if setting_number("CHECK") & lib.ISHMEMX_CHECK_DELIVER:
+        _begin_delivery(job.n_pes)
+
+
+def _begin_delivery(n_pes: int) -> None:
+    global _held
+    if _held is None:
+        from .delivery import held
+
+        _held = held.made(n_pes)
+    if _held is not None:
+        _held.begin(_jobs + 1)
 
 
 def _end() -> None:
@@ -110,6 +137,11 @@ def _end() -> None:
     _jobs += 1
     log().write(now(), 0, "finalize", [("Q", None, None), ("E", ("job", _jobs), memory.me)])
     log().flush()
+
+
+def _deliver_all() -> None:
+    if (delivery := held()) is not None:
+        delivery.end()
 
 
 def _replace(plain: Any, made: Any) -> None:
@@ -161,15 +193,19 @@ def _call_recorded(
     recorder = log()
     if before:
         recorder.write(now(), 0, name, before)
-    if after is None:
+    delivery = held()
+    if after is None and delivery is None:
         return function(*args, **named)
     recorder.flush()
     try:
-        result = function(*args, **named)
+        if delivery is None:
+            result = function(*args, **named)
+        else:
+            result = delivery.call(name, function, bound, before)
     except BaseException:
         recorder.write(now(), 0, name, [("!",)])
         raise
-    if behind := after(result):
+    if after is not None and (behind := after(result)):
         recorder.write(now(), 0, name, behind)
     return result
 
@@ -186,8 +222,12 @@ def _allocating(name: str, function: Any) -> Any:
         recorder.write(now(), 0, shown, before)
         recorder.flush()
         _inside.call = True
+        delivery = held()
         try:
-            array = function(*args, **named)
+            if delivery is None:
+                array = function(*args, **named)
+            else:
+                array = delivery.meeting(before, lambda: function(*args, **named))
         finally:
             _inside.call = outer
         made = memory.allocated(array, zero=bool(named.get("zero")), internal=internal)

@@ -64,8 +64,8 @@ def run_job(spec: JobSpec, control: Control) -> int:
     all PEs ended with 0 after a SIGTERM, as programs do that save their state for a batch system; 3
     where PYSHMEM_CHECK=order has found something.
     """
-    with files.records(spec.n_pes, ordered=files.wanted(spec.settings)) as records:
-        spec = replace(spec, records=records.descriptors)
+    with files.records(spec.n_pes, spec.settings) as records:
+        spec = replace(spec, records=records.descriptors, turns=records.turns)
         with Signals() as signals:
             job = Job(spec, control, signals, progress=Progress())
             job.run()

@@ -25,7 +25,7 @@ def check_settings(*, hosts: bool = False) -> None:
     cutover.check_settings()
     checks = library.setting_number("CHECK")
     library.check(library.lib.ishmemx_checks_supported(checks))
-    if hosts and checks & library.lib.ISHMEMX_CHECK_ORDER:
+    if hosts and library.checks_order():
         raise LaunchError("PYSHMEM_CHECK=order: the PEs have to be on one host, without --hosts")
     if not hosts:  # else the folder is that of other hosts
         library.check_cache_folder()

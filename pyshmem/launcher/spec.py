@@ -21,7 +21,16 @@ __all__ = ["JobSpec", "LaunchError", "under_debugger"]
 #: What the launcher tells each PE of its place; nobody else's to set.
 PLACE = tuple(
     f"PYSHMEM_{name}"
-    for name in ("PE", "N_PES", "LOCAL_PE", "CORES", "JOB", "CONTROL_FD", "CHECK_FD")
+    for name in (
+        "PE",
+        "N_PES",
+        "LOCAL_PE",
+        "CORES",
+        "JOB",
+        "CONTROL_FD",
+        "CHECK_FD",
+        "CHECK_TURNS_FD",
+    )
 )
 #: What it tells them besides where they are on several hosts.
 MEETING = tuple(f"PYSHMEM_{name}" for name in ("HOST", "RENDEZVOUS", "RENDEZVOUS_FD", "SECRET"))
@@ -43,6 +52,7 @@ class JobSpec:
     port: int = 0  #: of the host, at which PEs may meet, as PyTorch's do; 0: none
     debugged: Mapping[int, str] = field(default_factory=dict)  #: PEs under ``gdb`` or ``attach``
     records: Sequence[int] = ()  #: descriptors for PYSHMEM_CHECK=order, by PE
+    turns: Sequence[int] = ()  #: a descriptor for PYSHMEM_CHECK=deliver
     job: str = field(default_factory=lambda: secrets.token_hex(8))
 
     #: Whether the program itself sees to it that it dies with the launcher.
@@ -59,7 +69,7 @@ class JobSpec:
 
     def descriptors(self, pe: int) -> tuple[int, ...]:
         """More descriptors that ``pe`` inherits."""
-        return (self.records[pe],) if self.records else ()
+        return (self.records[pe], *self.turns) if self.records else ()
 
     def answered(self, pe: int) -> bool:
         """Whether ``pe``, whose exit code is not known, did what it was to do."""
@@ -106,6 +116,8 @@ class JobSpec:
         )
         if self.records:
             variables["PYSHMEM_CHECK_FD"] = str(self.records[pe])
+        for fd in self.turns:
+            variables["PYSHMEM_CHECK_TURNS_FD"] = str(fd)
         if self.debugged:  # the others wait for the one that somebody steps through
             variables.setdefault("PYSHMEM_INIT_TIMEOUT", "0")
         # A crash in native code shows the Python lines that led to it.

@@ -75,9 +75,9 @@ void ishmemx_record_order(void) {
 }
 
 int ishmemx_checks_supported(int64_t checks) {
-    if (checks & (ISHMEMX_CHECK_DELIVER | ISHMEMX_CHECK_STRICT))
-        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "PYSHMEM_CHECK: %s is not there yet; args and order are",
-                         checks & ISHMEMX_CHECK_DELIVER ? "deliver" : "strict");
+    if (checks & ISHMEMX_CHECK_STRICT)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
+                         "PYSHMEM_CHECK: strict is not there yet; args, order and deliver are");
     return ISHMEMX_OK;
 }
 
@@ -87,7 +87,7 @@ static int checks_check(int checks) {
 
     if (status)
         return status;
-    if (checks & ISHMEMX_CHECK_ORDER && !records_order)
+    if (checks & (ISHMEMX_CHECK_ORDER | ISHMEMX_CHECK_DELIVER) && !records_order)
         return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
                          "PYSHMEM_CHECK: order is of programs in Python that `python -m pyshmem run` has started");
     return ISHMEMX_OK;

@@ -358,9 +358,9 @@ def on_init(callback: Callable[[], None]) -> None:
         callback()
 
 
-def on_finalize(callback: Callable[[], None]) -> None:
-    """Call ``callback`` at the start of every last ``finalize``."""
-    _on_finalize.append(callback)
+def on_finalize(callback: Callable[[], None], *, first: bool = False) -> None:
+    """Call ``callback`` at the start of every last ``finalize``; ``first``: while arrays can be used."""
+    _on_finalize.insert(0 if first else len(_on_finalize), callback)
 
 
 def on_state_change(callback: Callable[[], None]) -> None:

@@ -100,9 +100,9 @@ def _run(spec: CallSpec, call: bytes, held: Held) -> tuple[Job, list[Any], list[
         ]
         opened = stack.enter_context(answers.memory_file("call", call))
         control = stack.enter_context(closing(NativeControl(spec.n_pes)))
-        ordered = files.wanted(spec.variables)
-        records = stack.enter_context(files.records(spec.n_pes, ordered=ordered))
+        records = stack.enter_context(files.records(spec.n_pes, spec.variables))
         spec = replace(spec, call=opened, results=results, records=records.descriptors)
+        spec = replace(spec, turns=records.turns)
         job = Job(spec, control, held)
         job.run()
         answered = [answers.answer_in(result) for result in results]

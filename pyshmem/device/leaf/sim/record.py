@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from ...._foreign import numba_simulator
 from ....check import effects, memory, streams
 from ....check.log import now
-from ....check.record import log, unseen
+from ....check.record import held, log, originals, unseen
 from . import queued
 from .arrays import KernelArray, ndarray_of, unwrapped
 from .scheduler import Grid, Group, SimThread, running
@@ -190,11 +190,12 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
             before, behind = describe(given) if describe is not None else ([], None)
         except (memory.Unknown, TypeError, ValueError):  # which the routine itself refuses
             return function(*arguments, **named)
+        do = _delivered(base, given, before, lambda: function(*arguments, **named))
         if suffix:
-            return _of_group(thread, suffix, (name, before, behind), function, arguments, named)
+            return _of_group(thread, suffix, (name, before, behind), do)
         if before:
             _write(thread, name, before)
-        result = function(*arguments, **named)
+        result = do(None, True)
         if behind is not None and (did := behind(result)):
             _write(thread, name, did)
         return result
@@ -206,9 +207,7 @@ def _of_group(
     thread: SimThread,
     suffix: str,
     what: tuple[str, Any, Any],
-    function: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    named: dict[str, Any],
+    do: Callable[[Group | None, bool], Any],
 ) -> Any:
     """A group meets on entry, its first thread does the work for all, and each has waited for itself."""
     name, before, behind = what
@@ -222,10 +221,51 @@ def _of_group(
             thread.pending = log().site(), name, [*before, *early]
     if group.size == 1 and thread.pending:
         met([thread])
-    result = function(*arguments, **named)
+    result = do(group, leads)
     if waits and behind is not None and (did := behind(result)):
         _write(thread, name, did)
     return result
+
+
+def _delivered(
+    base: str, given: dict[str, Any], before: Any, plain: Callable[[], Any]
+) -> Callable[[Group | None, bool], Any]:
+    """``plain``, a call of a routine; with PYSHMEM_CHECK=deliver it may come late.
+
+    It takes the group that calls it, if one does, and whether this thread does the work.
+    """
+    delivery = held()
+    if delivery is None:
+        return lambda group, leads: plain()
+    return lambda group, leads: delivery.in_kernel(
+        base, given, before, originals.get(base), (plain, _meeting_of(group), leads)
+    )
+
+
+def _meeting_of(group: Group | None) -> Callable[[], None]:
+    """Waits until all threads of a group are in its routine."""
+
+    def meet() -> None:
+        thread = running.thread
+        if group is not None and group.size > 1 and thread is not None:
+            group.wait(thread, thread.routine)
+
+    return meet
+
+
+def turned(grid: Grid, idle: bool) -> bool:
+    """All threads of a kernel have had their turn: so have other PEs, with PYSHMEM_CHECK=deliver.
+
+    ``idle``: they only polled. False: it is off.
+    """
+    delivery = held()
+    if delivery is None:
+        return False
+    delivery.round(idle)
+    threads = list(grid.ready)
+    delivery.random.shuffle(threads)
+    grid.ready = deque(threads)
+    return True
 
 
 def _given(

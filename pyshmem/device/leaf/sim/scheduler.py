@@ -216,6 +216,8 @@ class Grid(Group):
                         f"thread {tuple(thread.threadIdx)}"
                     )
                     raise
+            if RECORD is not None and RECORD.turned(self, self.pausing >= round_size):
+                continue
             if self.pausing >= round_size:  # nobody did anything but poll: others need the core
                 time.sleep(idle)
                 idle = min(2 * idle, self.IDLE[1])

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a PE has sent and has not arrived yet.
+
+A put that has returned is kept here with a copy of its source, a non-blocking one without. It arrives
+at some later turn, at once, or when it has to: behind a quiet or a barrier, before what a fence has put
+behind it, and where all PEs wait. To oneself all arrives at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import random
+import sys
+import zlib
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core.library import lib, setting_number
+from ...host import locks
+from ...host.job import runtime
+from .. import effects, memory, record
+from .turns import NEVER, TESTED, WAITED, Turns
+
+Call = Callable[..., Any]
+
+#: Routines whose source may be changed when they have returned.
+_COPIED = ("put", "p", "iput", "ibput", "put_signal")
+_KEPT = frozenset(
+    (
+        *_COPIED, "put_nbi", "put_signal_nbi", "get_nbi", "signal_op", "signal_set", "signal_add",
+        "atomic_set", "atomic_inc", "atomic_add", "atomic_and", "atomic_or", "atomic_xor",
+        *(name for name in effects.ROUTINES if name.startswith("atomic_") and name.endswith("_nbi")),
+    )
+)  # fmt: skip
+#: Of these, what kernels have under the same names.
+_OF_KERNELS = frozenset(name for name in _KEPT if name != "get_nbi" and name[-4:] != "_nbi") | {
+    "put_nbi", "put_signal_nbi",
+}  # fmt: skip
+_QUIETS = ("quiet", "pe_quiet", "Context.quiet", "Context.pe_quiet", "Context.destroy")
+_ALL = ("Q", None, None)
+
+
+class _Sent(NamedTuple):
+    """An operation that has not arrived."""
+
+    call: Callable[[], Any]
+    key: tuple[int, int]  # context and PE, between which a fence orders
+    epoch: int  # how many fences came before
+    due: int  # the turn at which it arrives, if nothing makes it arrive before
+
+
+class Held:
+    """What this PE has sent, and how calls of routines wait for their turns.
+
+    Args:
+        turns: the job's.
+        pe: this PE.
+    """
+
+    def __init__(self, turns: Turns, pe: int) -> None:
+        self._turns, self._pe = turns, pe
+        self._sent: list[_Sent] = []
+        self._epochs: dict[int, int] = {}  # by context
+        self.random = random.Random()
+        self.stores_reach_peers = False  # by what ptr has returned
+        turns.arrive = self._arrive
+
+    def begin(self, job: int) -> None:
+        """A job begins; PE 0 tells the seed, so that a run can be repeated."""
+        seed = setting_number("CHECK_SEED")
+        told = seed if seed >= 0 else random.SystemRandom().randrange(1 << 31)
+        self._turns.begin(job, told)
+        self.random.seed(f"{self._turns.seed}/{self._pe}")
+        self.stores_reach_peers = False
+        if self._pe == 0 and not quiet_about_seeds:
+            print(f"pyshmem: deliver: --seed {told} repeats this order of the PEs", file=sys.stderr)
+
+    def end(self) -> None:
+        """A job ends: all arrives."""
+        if not self._turns.free:
+            self._turns.pass_on()
+        self.all_arrives()
+        self._turns.end()
+
+    # ---- calls -----------------------------------------------------------------------------------
+
+    def call(self, name: str, function: Call, bound: inspect.BoundArguments, before: Any) -> Any:
+        """``function``, a routine of the host, whose effects before the call are ``before``."""
+        self._step()
+
+        def run() -> Any:
+            return function(*bound.args, **bound.kwargs)
+
+        if name in _KEPT:
+            return self._send(name, function, bound)
+        if name in _QUIETS:
+            given = bound.arguments
+            ctx, pes = given.get("ctx", given.get("self")), given.get("pes")
+            to = None if pes is None else [effects._world_pe(ctx, pe) for pe in pes]
+            self.all_arrives(effects._ctx(ctx), to)
+            return run()
+        return self._ordered(name, run, bound.arguments, before)
+
+    def _ordered(self, name: str, run: Callable[[], Any], given: Any, before: Any) -> Any:
+        if _ALL in before or name == "Team.destroy":
+            self.all_arrives()
+        for effect in before:
+            if effect[0] == "F":
+                self.fence(effect[1])
+            elif effect[0] == "E" and not effect[1][1]:
+                return self._turns.meet(_number(effect[1]), len(effect[1][0][0]), run)
+            elif effect[0] == "N" and effect[1] == "words":
+                self._wait(functools.partial(_ready, given, effect))
+        if name == "Team.destroy":
+            key, _, n = effects._key_of(given["self"])
+            return self._turns.meet(_number((key, "destroy")), n, run)
+        if name in ("set_lock", "Lock.set"):
+            lock = given["lock"] if name == "set_lock" else given["self"].word
+            self._wait(lambda: locks.test_lock(lock), TESTED)
+            return None
+        if name == "Request.wait":
+            self._wait(given["self"].test, TESTED)
+        if name.startswith("atomic_"):
+            self.before_atomic(given)
+        return self._looked(name, run())
+
+    def _looked(self, name: str, result: Any) -> Any:
+        """What finds nothing may be called again and again: others come first."""
+        looks = name.startswith("test") or name.endswith(".test")
+        if (looks and (result is False or result is None)) or (
+            name in ("g", "signal_fetch", "atomic_fetch") and self.random.random() < 0.3
+        ):
+            self._turns.poll(TESTED)
+        return result
+
+    def meeting(self, before: Any, run: Callable[[], Any]) -> Any:
+        """A collective of all PEs that is a barrier, as allocation is."""
+        self.all_arrives()
+        (key,) = (effect[1] for effect in before if effect[0] == "E")
+        return self._turns.meet(_number(key), len(key[0][0]), run)
+
+    def _wait(self, ready: Callable[[], bool], how: int = WAITED) -> None:
+        while not ready():
+            if self._turns.free:
+                self.all_arrives()
+                if how == WAITED:
+                    return  # the routine waits itself
+                lib.ishmemx_leaf_fence()
+            self._turns.poll(how)
+        if how == WAITED and self.random.random() < 0.3:  # it wakes late
+            self._turns.pass_on()
+
+    def _step(self) -> None:
+        if self._turns.free:
+            self.all_arrives()
+        elif self.random.random() < 0.5:
+            self._turns.pass_on()
+        else:
+            self._arrive(False)
+
+    # ---- kernels of the simulator ----------------------------------------------------------------
+
+    def in_kernel(self, base: str, given: Any, before: Any, host: Any, how: Any) -> Any:
+        """A routine of a thread, or of a group: ``how`` it is called, meets, and whether this one leads.
+
+        What is kept is sent later by the host's routine of the same name.
+        """
+        plain, meet, leads = how
+        if base in _OF_KERNELS and host is not None:
+            meet()
+            return self._send_of_kernel(base, given, host) if leads else None
+        if base in ("quiet", "pe_quiet", "fence") or _ALL in before:
+            meet()
+            if leads and base == "fence":
+                self.fence(0)
+            elif leads:
+                self.all_arrives(0, given.get("pes") if base == "pe_quiet" else None)
+        elif base.startswith("atomic_") and "pe" in given:
+            self.before_atomic(given)
+        self.stores_reach_peers |= base == "ptr"
+        return plain()
+
+    def _send_of_kernel(self, base: str, given: dict[str, Any], host: Any) -> None:
+        names = inspect.signature(host).parameters
+        some = {key: value for key, value in given.items() if key in names}
+        if base in _COPIED and "source" in some:
+            some["source"] = np.array(np.asarray(some["source"]))
+        self.send(lambda: host(**some), 0, given["pe"])
+
+    def round(self, idle: bool) -> None:
+        """The threads of a kernel have run: other PEs may."""
+        if self._turns.free:
+            self.all_arrives()
+        elif idle:
+            self._turns.poll(TESTED)
+        else:
+            self._step()
+
+    # ---- what is on its way ----------------------------------------------------------------------
+
+    def _send(self, name: str, function: Call, bound: inspect.BoundArguments) -> Any:
+        given = bound.arguments
+        if not _is_long_enough(given):
+            return function(*bound.args, **bound.kwargs)  # which says what is wrong
+        if name in _COPIED and "source" in given:
+            given["source"] = np.array(np.asarray(given["source"]))
+        ctx = effects._ctx(given.get("ctx"))
+        target = effects._world_pe(given.get("ctx"), given["pe"])
+        return self.send(lambda: function(*bound.args, **bound.kwargs), ctx, target)
+
+    def send(self, call: Callable[[], Any], ctx: int, target: int) -> Any:
+        """``call`` sends something to PE ``target``: now, or later."""
+        chance = self.random.random()
+        if target == self._pe or self._turns.free:
+            with record.unseen():
+                return call()
+        late = self.random.randrange(1, 10) if chance < 0.7 else self.random.randrange(200, 800)
+        due = self._turns.step + (0 if chance < 0.3 else late)
+        self._sent.append(_Sent(call, (ctx, target), self._epochs.get(ctx, 0), due))
+        self._arrive(False)
+        return None
+
+    def fence(self, ctx: int) -> None:
+        """What is sent later to a PE passes nothing of what was."""
+        self._epochs[ctx] = self._epochs.get(ctx, 0) + 1
+        if self.stores_reach_peers:
+            self.all_arrives(ctx)
+
+    def before_atomic(self, given: Any) -> None:
+        """An atomic operation that fetches comes behind what a fence has put before it."""
+        key = effects._ctx(given["ctx"]), effects._world_pe(given["ctx"], given["pe"])
+        epoch = self._epochs.get(key[0], 0)
+        self._arrives(one for one in self._sent if one.key == key and one.epoch < epoch)
+
+    def all_arrives(self, ctx: int | None = None, targets: Iterable[int] | None = None) -> None:
+        """What was sent through a context to some PEs, or all, in any order that fences leave.
+
+        It takes its time: other PEs run meanwhile.
+        """
+        to = None if targets is None else frozenset(targets)
+
+        def left() -> list[_Sent]:
+            return [
+                one
+                for one in self._sent
+                if (ctx is None or one.key[0] == ctx) and (to is None or one.key[1] in to)
+            ]
+
+        while some := left():
+            if self.random.random() < 0.5:
+                self._turns.pass_on()
+            elif self.random.random() < 0.3:
+                self._arrives(some)
+            else:
+                self._arrives([self.random.choice(some)])
+
+    def _arrive(self, urgent: bool) -> bool:
+        """What is due arrives; ``urgent``: at least one does."""
+        step = self._turns.step
+        due = [one for one in self._sent if one.due <= step]
+        if urgent and not due and self._sent:
+            due = [self.random.choice(self._sent)]
+        self._arrives(due)
+        return bool(due)
+
+    def _arrives(self, some: Iterable[_Sent]) -> None:
+        chosen = list(some)
+        self.random.shuffle(chosen)
+        for one in chosen:
+            if one in self._sent:
+                self._one(one)
+        self._turns.due(min((one.due for one in self._sent), default=NEVER))
+
+    def _one(self, sent: _Sent) -> None:
+        self._sent.remove(sent)
+        before = [one for one in self._sent if one.key == sent.key and one.epoch < sent.epoch]
+        self.random.shuffle(before)
+        for one in before:
+            if one in self._sent:
+                self._one(one)
+        with record.unseen():
+            sent.call()
+
+
+#: Whether a program runs with many seeds, and only what is found is told.
+quiet_about_seeds = False
+
+
+def made(n_pes: int) -> Held | None:
+    """What keeps this PE's operations; None: the launcher has made no file for turns."""
+    fd, pe = setting_number("CHECK_TURNS_FD"), runtime.current().my_pe
+    return None if fd < 0 else Held(Turns(fd, pe, n_pes), pe)
+
+
+def _number(meeting: Any) -> int:
+    return zlib.crc32(repr(meeting).encode())
+
+
+def _ready(given: Any, effect: Any) -> bool:
+    """Is there what a wait waits for?"""
+    _, _, _, words, _, how = effect
+    span = memory.Span(given[next(key for key in ("ivar", "ivars", "sig_addr") if key in given)])
+    _, offset = memory.own(span.address)
+    size = span.dtype.itemsize
+    some = (effects.holds(span, (low - offset) // size, given["cmp"], v) for low, v in words)
+    return all(some) if how == "all" else any(some)
+
+
+def _is_long_enough(given: Any) -> bool:
+    """Has a routine the room that it asks for? Else it is not kept, but called, and raises."""
+    nelems, arrays = given.get("nelems"), [given.get("dest"), given.get("source")]
+    if not all(array is None or isinstance(array, np.ndarray) for array in arrays):
+        return False
+    if nelems is None or "sst" in given:
+        return arrays[1] is None or "sst" in given or arrays[1].size <= arrays[0].size
+    return all(array is None or array.size >= nelems for array in arrays)
