@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from .._core import library
 from .._core.errors import LaunchError, ShmemError
 from .._core.settings import tell_misspelt
+from ..check.options import Checks, check_options
 from ..launcher import binding
 from ..launcher.control import NativeControl
 from ..launcher.job import run_job
@@ -70,7 +70,6 @@ class _Seconds(click.FloatRange):
 
 _SECONDS = _Seconds(min=0)
 
-_LAST_SEED = (1 << 31) - 1
 _MOST_PES_OF_A_CPU = 100
 _SECONDS_TO_START = 0.5  # of a CPU, for a PE: docs/scaling.md
 
@@ -102,24 +101,7 @@ _SECONDS_TO_START = 0.5  # of a CPU, for a PE: docs/scaling.md
 @click.option(
     "--device-heap-size", metavar="SIZE", help="Device heap of a PE.  [PYSHMEM_DEVICE_HEAP_SIZE]"
 )
-@click.option(
-    "--check",
-    metavar="WHAT",
-    help="What is checked, with commas: args; order, races between PEs (exit status 3); deliver, order "
-    "with what may be late late.  [PYSHMEM_CHECK]",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0, _LAST_SEED),
-    metavar="N",
-    help="With --check=deliver: which order of PEs and puts; the same again.  [PYSHMEM_CHECK_SEED]",
-)
-@click.option(
-    "--seeds",
-    type=click.IntRange(1, _LAST_SEED),
-    metavar="K",
-    help="Run TARGET with K seeds, from --seed or 1 on, up to the first that fails or prints otherwise.",
-)
+@check_options
 @click.option(
     "--timeout",
     type=_SECONDS,
@@ -167,9 +149,7 @@ def run(
     device: str | None,
     heap_size: str | None,
     device_heap_size: str | None,
-    check: str | None,
-    seed: int | None,
-    seeds: int | None,
+    checks: Checks,
     timeout: float,
     grace: float,
     bind: str | None,
@@ -199,13 +179,10 @@ def run(
     """
     over.check(n_pes)
     sizes = {"HEAP_SIZE": heap_size, "DEVICE_HEAP_SIZE": device_heap_size}
-    text = None if seed is None else str(seed)
-    _export(CONDUIT=conduit, DEVICE=device, CHECK=check, CHECK_SEED=text, **sizes)
+    _export(CONDUIT=conduit, DEVICE=device, **checks.settings(), **sizes)
     try:
         check_settings(hosts=over.is_asked)
-        command = _command(target, arguments, code, module=module)
-        if seed is not None or seeds is not None:
-            command = _with_seeds(command, seeds)
+        command = checks.command(_command(target, arguments, code, module=module))
         job: dict[str, Any] = {"command": command, "timeout": timeout, "grace": grace, "tag": tag}
         if over.is_asked or n_pes is None:
             here_only = {"output-dir": output_dir, "gdb": gdb, "attach": attach}
@@ -238,17 +215,6 @@ def _command(
     if target is None:
         raise click.UsageError("Missing argument 'TARGET': a script, an executable, or -m MODULE")
     return resolve_command(target, arguments, module=module)
-
-
-def _with_seeds(command: list[str], seeds: int | None) -> list[str]:
-    """``command``, as often as --seeds says."""
-    if not library.setting_number("CHECK") & library.lib.ISHMEMX_CHECK_DELIVER:
-        raise LaunchError("--seed and --seeds are of --check=deliver")
-    if seeds is None:
-        return command
-    from ..check.delivery.seeds import command_of
-
-    return command_of(command, max(1, library.setting_number("CHECK_SEED")), seeds)
 
 
 def _warn_of_another_launcher(n_pes: int) -> None:

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ...host.job import runtime
 from ..files import FOUND
 from . import held
 
@@ -49,19 +50,17 @@ def _run(arguments: list[str]) -> None:
 
 def _printed(arguments: list[str]) -> str:
     """What a program prints. Whatever ends it but success is raised."""
-    import pyshmem
-
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
             _run(arguments)
-            while pyshmem.initialized():
-                pyshmem.finalize()
+            while runtime.initialized():
+                runtime.finalize()
     except SystemExit as ended:
         if ended.code not in (None, 0):
             raise
-        while pyshmem.initialized():
-            pyshmem.finalize()
+        while runtime.initialized():
+            runtime.finalize()
     return printed.getvalue()
 
 
