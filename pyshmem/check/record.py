@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import UnsupportedError
-from .._core.library import lib, setting_number
+from .._core.library import lib, refuse_deliver, setting_number
 from ..host.collectives.requests import Request
 from ..host.job import runtime
 from ..host.locks import Lock
@@ -185,6 +185,7 @@ def _call_recorded(
         return function(*args, **named)  # which says what is wrong
     given = bound.arguments
     if given.get("stream") is not None:
+        refuse_deliver("streams")
         return streams.routine(name, describe, given, lambda: function(*args, **named))
     try:
         before, after = describe(given)

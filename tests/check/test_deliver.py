@@ -119,11 +119,12 @@ def test_who_waits_for_what_never_comes_times_out(run_command: Callable) -> None
     [
         (["--check=order", "--seed", "1", "-c", "pass"], "are of --check=deliver"),
         (["--check=deliver", "--seeds", "2", "/bin/true"], "is of programs in Python"),
+        (["--check=deliver", "-c", "import pyshmem.triton"], "deliver does not follow kernels of"),
     ],
 )
 def test_what_it_is_not_for_is_refused(
     options: list[str], what: str, run_command: Callable
 ) -> None:
-    done = run_command([*RUN, "-n", "1", "--device", "none", *options], 60)
+    done = run_command([*RUN, "-n", "1", "--device", "sim", *options], 60)
     assert done.returncode == 1
     assert what in done.stderr

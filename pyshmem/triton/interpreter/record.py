@@ -20,6 +20,7 @@ import numpy as np
 import triton.language as tl
 
 from ..._core.errors import UnsupportedError
+from ..._core.library import refuse_deliver
 from ..._foreign import triton_interpreter as foreign
 from ..._foreign.triton_interpreter import get_np_dtype
 from ...check import effects, memory
@@ -483,6 +484,7 @@ _REFUSED = {("requests", name) for name in ("put_chunk", "get_chunk", "post", "c
 
 def install() -> None:
     """Put records around the interpreter's loads, stores and atomics."""
+    refuse_deliver("kernels of Triton")
     foreign.LOAD.wrap(_load)
     foreign.STORE.wrap(_store)
     foreign.ATOMICS[0].wrap(_cas)

@@ -13,7 +13,7 @@ import numpy as np
 from numba.cuda.simulator import kernel as numba_kernel
 
 from ...._core.arrays.checks import SymmetricArray, beyond_kernels, gone, masked
-from ...._core.library import checks_order, lib
+from ...._core.library import checks_order, lib, refuse_deliver
 from ...._foreign import numba_simulator
 from ....host.kernels import sim_calls
 from ...state import P2P
@@ -107,6 +107,7 @@ def _run_active(kernel: Any, dimensions: Any, arguments: list[Any], number: int 
 
 def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
     """Launch in the order of a stream. Faults stay recorded for the next call of the host."""
+    refuse_deliver("kernels on streams")
     captured = sim_calls.is_captured(handle)
     number, dimensions = _check(kernel), _dimensions(kernel)
     write_back: list[Callable[[], None]] = []
