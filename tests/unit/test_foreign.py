@@ -20,6 +20,7 @@ FOREIGN = {"numba", "triton", "torch", "cupy", "llvmlite", "cuda"}
 FILES = {
     "numba_cuda": ("numba", "cuda"),
     "numba_cuda_texts": ("numba", "cuda"),
+    "numba_types": ("numba", "cuda"),
     "numba_simulator": ("numba", "sim"),
     "numba_cpu": ("numba", "cpu"),
     "triton": ("triton", "cuda"),

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from ..._core import kept_files, library
 from ..._foreign import numba_cuda_texts as texts
+from ..._foreign.numba_types import scalars, written
 from ...host.observe import stages
-from ..leaf.compiled.kinds import scalars, written
 from ..routine import ROUTINES
 from ..state import SYMBOL
 from . import shipped

@@ -16,8 +16,8 @@ import llvmlite.binding
 
 from ...._core import kept_files, library
 from ...._foreign import numba_cpu
+from ...._foreign.numba_types import scalars, written
 from ...routine import ROUTINES
-from ..compiled.kinds import scalars, written
 from . import halves, store
 from .target import KernelDispatcher
 

@@ -8,6 +8,11 @@ from typing import Any
 
 from numba.cuda import types
 
+from .hooks import Hook
+
+#: The types that are told apart here.
+HOOKS = tuple(Hook(types, name) for name in ("Omitted", "Literal", "Array", "UniTuple"))
+
 _PLAIN = (type(None), bool, int, float)
 
 
