@@ -5,6 +5,7 @@ import numpy as np
 from numba import cuda
 
 import pyshmem
+import pyshmem.device
 
 
 @cuda.jit
