@@ -16,6 +16,7 @@ import sysconfig
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,6 +34,19 @@ _CACHE, _DROP = opcode.opmap.get("CACHE", -1), opcode.opmap["POP_TOP"]
 #: Agents of streams and of their kernels' threads: a stream's number times this, and what follows.
 ROOM = 1 << 40
 now = time.monotonic_ns  # one clock for all PEs of a host
+#: Of a thread: ``call`` says that it is in a routine, whose own accesses are not recorded.
+inside = threading.local()
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """What this thread of the host does meanwhile is not recorded."""
+    outer = getattr(inside, "call", False)
+    inside.call = True
+    try:
+        yield
+    finally:
+        inside.call = outer
 
 
 class Log:

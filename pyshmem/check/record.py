@@ -13,8 +13,7 @@ import functools
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import UnsupportedError
@@ -27,11 +26,11 @@ from ..host.teams.contexts import Context
 from ..host.teams.team import Channel, Team
 from . import effects, memory, streams
 from .log import Log, is_internal, now
+from .log import inside as _inside
 
 if TYPE_CHECKING:
     from .delivery.held import Held
 
-_inside = threading.local()
 _log: Log | None = None
 _jobs = 0  # that have ended
 #: What PYSHMEM_CHECK=deliver keeps of what this PE sends; None: it is off, or no job runs.
@@ -53,17 +52,6 @@ def log() -> Log:
 def held() -> Held | None:
     """What keeps what is sent until it arrives, in the thread that takes turns with other PEs."""
     return _held if threading.current_thread() is _main else None
-
-
-@contextmanager
-def unseen() -> Iterator[None]:
-    """What this thread of the host does meanwhile is not recorded."""
-    outer = getattr(_inside, "call", False)
-    _inside.call = True
-    try:
-        yield
-    finally:
-        _inside.call = outer
 
 
 def install() -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from ..._core.library import lib, setting_number
 from ...host import locks
 from ...host.job import runtime
-from .. import effects, memory, record
+from .. import effects, log, memory
 from .turns import NEVER, TESTED, WAITED, Turns
 
 Call = Callable[..., Any]
@@ -215,7 +215,7 @@ class Held:
         """``call`` sends something to PE ``target``: now, or later."""
         chance = self.random.random()
         if target == self._pe or self._turns.free:
-            with record.unseen():
+            with log.unseen():
                 return call()
         late = self.random.randrange(1, 10) if chance < 0.7 else self.random.randrange(200, 800)
         due = self._turns.step + (0 if chance < 0.3 else late)
@@ -281,7 +281,7 @@ class Held:
         for one in before:
             if one in self._sent:
                 self._one(one)
-        with record.unseen():
+        with log.unseen():
             sent.call()
 
 

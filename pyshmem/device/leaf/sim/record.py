@@ -18,8 +18,8 @@ import numpy as np
 
 from ...._foreign import numba_simulator
 from ....check import effects, memory, streams
-from ....check.log import now
-from ....check.record import held, log, originals, unseen
+from ....check.log import now, unseen
+from ....check.record import held, log, originals
 from . import queued
 from .arrays import KernelArray, ndarray_of, unwrapped
 from .scheduler import Grid, Group, SimThread, running
