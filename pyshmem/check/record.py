@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import importlib
 import inspect
 import sys
 import threading
@@ -100,6 +101,9 @@ def _begin() -> None:
         )
     if lib.ishmemx_several_hosts():
         raise UnsupportedError("PYSHMEM_CHECK=order: the PEs have to be on one host")
+    if job.device == "sim" and "numba.cuda" in sys.modules:
+        # Kernels that call nothing of pyshmem.device are followed too.
+        importlib.import_module("pyshmem.device")
     memory.know_heaps(job.my_pe, job.n_pes, job.device != "none")
     effects.forget()
     streams.begin()

@@ -53,7 +53,7 @@ def ends_job(name: str) -> Iterator[None]:
         lib.ishmemx_abort(1, f"{name} on a stream failed: {error!r}".encode())
 
 
-@ffi.callback("ishmemx_sim_call_t")  # type: ignore[untyped-decorator]
+@ffi.callback("ishmemx_sim_call_t")  # type: ignore[untyped-decorator, unused-ignore]
 def _run(number: int) -> None:
     call = _calls.get(number)
     if call is None:  # the job has ended

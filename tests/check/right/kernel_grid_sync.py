@@ -5,7 +5,6 @@ import numpy as np
 from numba import cuda
 
 import pyshmem
-import pyshmem.device
 
 
 @cuda.jit
