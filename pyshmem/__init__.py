@@ -27,6 +27,7 @@ if _sys.argv[:1] == ["-m"] and not _sys.flags.safe_path:
     del _words, _option
 
 import contextlib as _contextlib
+import importlib as _importlib
 
 _is_openshmem = True  # a package of the same name lacks it: _core looks for it
 
@@ -277,6 +278,6 @@ _runtime.install_excepthook()
 if library.checks_order():
     from .check import record as _record
 
-    _record.install()
+    _record.install(lambda: _importlib.import_module(".device", __name__))
 
 _fast_calls.tell_missing(_sys.modules[__name__])

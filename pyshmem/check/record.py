@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import importlib
 import inspect
 import sys
 import threading
@@ -37,6 +36,7 @@ _jobs = 0  # that have ended
 #: What PYSHMEM_CHECK=deliver keeps of what this PE sends; None: it is off, or no job runs.
 _held: Held | None = None
 _main = threading.main_thread()
+_follow_kernels: Callable[[], object]
 #: The host's routines as they are without records.
 originals: dict[str, Any] = {}
 #: Effects of a call: those before it, and what makes those behind it of its result.
@@ -55,13 +55,18 @@ def held() -> Held | None:
     return _held if threading.current_thread() is _main else None
 
 
-def install() -> None:
-    """Record from here on. Once, when the package is imported."""
-    global _log
+def install(follow_kernels: Callable[[], object]) -> None:
+    """Record from here on. Once, when the package is imported.
+
+    ``follow_kernels`` is called where a job begins with the simulator: kernels are followed then that
+    call nothing of ``pyshmem.device``.
+    """
+    global _log, _follow_kernels
     fd = setting_number("CHECK_FD")
     if fd < 0:
         return  # init says that order needs the launcher
     _log = Log(fd)
+    _follow_kernels = follow_kernels
     lib.ishmemx_record_order()
     package: Any = sys.modules[(__package__ or "").partition(".")[0]]
     for name, describe in effects.ROUTINES.items():
@@ -102,8 +107,7 @@ def _begin() -> None:
     if lib.ishmemx_several_hosts():
         raise UnsupportedError("PYSHMEM_CHECK=order: the PEs have to be on one host")
     if job.device == "sim" and "numba.cuda" in sys.modules:
-        # Kernels that call nothing of pyshmem.device are followed too.
-        importlib.import_module("pyshmem.device")
+        _follow_kernels()
     memory.know_heaps(job.my_pe, job.n_pes, job.device != "none")
     effects.forget()
     streams.begin()

@@ -15,7 +15,10 @@ from .checks import SymmetricArray, gone
 
 #: What tells of the array and touches no element, beside names with underscores.
 _LOOKING = frozenset(
-    ("shape", "ndim", "size", "nbytes", "itemsize", "dtype", "strides", "flags", "base", "heap")
+    (
+        *("shape", "ndim", "size", "nbytes", "itemsize", "dtype", "strides", "base", "heap"),
+        *("flags", "setflags"),  # NumPy asks for the second where a flag is set
+    )
 )
 
 #: Python calls these by the class, without asking for the attribute.
