@@ -11,9 +11,10 @@ visible before it, so a cell is given in one step.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from state_search import explore
 
 #: What may be left out of the protocol, to see that it is missed.
 GUARDS = frozenset({"two cells", "full rings meet", "meetings count the calls before"})
@@ -103,15 +104,8 @@ class Calls:
     def explore(self) -> int:
         """Number of states; raises ``Violation`` at the first that is wrong."""
         first = State((Pe(),) * self.n_pes, ((0,) * self.n_cells,) * self.n_pes)
-        seen, queue = {first}, deque([first])
-        while queue:
-            state = queue.popleft()
-            stuck = True
-            for after in self.steps(state):
-                stuck = False
-                if after not in seen:
-                    seen.add(after)
-                    queue.append(after)
-            if stuck and any(pe.at < len(self.calls) for pe in state.pes):
-                raise Violation("PEs wait forever")
-        return len(seen)
+        return explore(first, self.steps, self.check_end)
+
+    def check_end(self, state: State) -> None:
+        if any(pe.at < len(self.calls) for pe in state.pes):
+            raise Violation("PEs wait forever")

@@ -12,9 +12,10 @@ place. A call may be a broadcast, whose root alone has data.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from state_search import explore
 
 #: What may be left out of the protocol, to see that it is missed.
 GUARDS = frozenset({"two halves", "flag of each half", "empty units", "meet"})
@@ -132,18 +133,7 @@ class Calls:
     def explore(self) -> int:
         """Number of states; raises ``Violation`` at the first that is wrong."""
         first = State(((Lane(),) * self.n_lanes,) * self.n_pes)
-        seen, queue = {first}, deque([first])
-        while queue:
-            state = queue.popleft()
-            stuck = True
-            for after in self.steps(state):
-                stuck = False
-                if after not in seen:
-                    seen.add(after)
-                    queue.append(after)
-            if stuck:
-                self.check_end(state)
-        return len(seen)
+        return explore(first, self.steps, self.check_end)
 
     def check_end(self, state: State) -> None:
         for pe, lanes in enumerate(state.lanes):

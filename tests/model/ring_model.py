@@ -13,9 +13,10 @@ first bad one.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from state_search import explore
 
 SLOTS = 2
 WORDS = 2
@@ -253,18 +254,7 @@ class Ring:
         first = State(
             senders=tuple(Sender(number=number) for number in numbers), late=((),) * len(numbers)
         )
-        seen, queue = {first}, deque([first])
-        while queue:
-            state = queue.popleft()
-            stuck = True
-            for after in self.steps(state):
-                stuck = False
-                if after not in seen:
-                    seen.add(after)
-                    queue.append(after)
-            if stuck:
-                self.check_end(state)
-        return len(seen)
+        return explore(first, self.steps, self.check_end)
 
     def check_end(self, s: State) -> None:
         for i, me in enumerate(s.senders):

@@ -11,9 +11,10 @@ the first bad one.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from state_search import explore
 
 #: What may be left out of the protocol, to see that it is missed.
 GUARDS = frozenset(
@@ -147,15 +148,8 @@ class Serving:
 
     def explore(self) -> int:
         """Number of states; raises ``Violation`` at the first that is wrong."""
-        seen, queue = {self.first}, deque([self.first])
-        while queue:
-            state = queue.popleft()
-            stuck = True
-            for after in self.steps(state):
-                stuck = False
-                if after not in seen:
-                    seen.add(after)
-                    queue.append(after)
-            if stuck and (state.pending or not self.nobody_waits(state)):
-                raise Violation(f"nobody serves: {state}")
-        return len(seen)
+        return explore(self.first, self.steps, self.check_end)
+
+    def check_end(self, state: State) -> None:
+        if state.pending or not self.nobody_waits(state):
+            raise Violation(f"nobody serves: {state}")
