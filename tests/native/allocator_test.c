@@ -5,20 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check_or_exit.h"
 #include "memory/allocator.h"
 
 #define FIRST      4096
 #define GRAINS     2000
 #define END        (FIRST + GRAINS * PYSH_ALLOCATOR_GRAIN)
 #define MAX_BLOCKS 400
-
-#define CHECK(_condition)                                                    \
-    do {                                                                     \
-        if (!(_condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #_condition); \
-            exit(1);                                                         \
-        }                                                                    \
-    } while (0)
 
 /* What the test believes: which block a grain belongs to, 0 for none. */
 static uint64_t owner[GRAINS];

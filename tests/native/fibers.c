@@ -8,19 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "check_or_exit.h"
 #include "fiber/block.h"
 #include "fiber/gridsync.h"
 #include "fiber/launch.h"
 #include "fiber/schedule.h"
 #include "fiber/warp.h"
-
-#define CHECK(_holds)                                                    \
-    do {                                                                 \
-        if (!(_holds)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #_holds); \
-            exit(1);                                                     \
-        }                                                                \
-    } while (0)
 
 enum { THREADS = 96, BLOCKS = 7, ROUNDS = 20 };
 

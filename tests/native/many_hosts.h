@@ -5,16 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#define CHECK(_holds)                                                    \
-    do {                                                                 \
-        if (!(_holds)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #_holds); \
-            exit(1);                                                     \
-        }                                                                \
-    } while (0)
+#include "check_or_exit.h"
 
 typedef struct count {
     uint64_t messages, bytes;
