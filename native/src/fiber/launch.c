@@ -60,7 +60,7 @@ int32_t pysh_cpu_run(int64_t launch_address, pysh_kernel_t kernel, void *argumen
     }
     worker[0].thread = pthread_self();
     pysh_faults_begin(worker, launch->interruptible);
-    while (started < n && !pysh_thread_start(&worker[started].thread, "pysh-kernel", launch_work, &worker[started]))
+    while (started < n && !pysh_thread_create(&worker[started].thread, "pysh-kernel", launch_work, &worker[started]))
         started++; /* with fewer it takes longer */
     pysh_worker_run(worker);
     for (int i = 1; i < started; i++)
