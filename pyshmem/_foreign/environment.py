@@ -8,6 +8,7 @@ while they are imported, whenever and by whomever that is.
 
 from __future__ import annotations
 
+import gc
 import importlib.abc
 import importlib.util
 import os
@@ -156,6 +157,28 @@ def _do_without_libcudart(execute: Execution, module: ModuleType) -> None:
         runtime.getLocalRuntimeVersion = ask
 
 
+def _without_collector(execute: Execution, module: ModuleType) -> None:
+    """Execute what makes a hundred thousand objects that stay: the collector walks none of them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        execute(module)
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _settle(execute: Execution, module: ModuleType) -> None:
+    """Execute the device part; without a GPU, what is there then is kept from the collector for good.
+
+    As it is before a fork: each of its walks, and those at the end of the process, would take longer
+    than most programs of the simulator do.
+    """
+    _without_collector(execute, module)
+    if simulator_requested():
+        gc.freeze()
+
+
 def lend_data_ptr() -> None:
     """Give CuPy's arrays what Triton asks arguments for. Imports CuPy."""
     import cupy
@@ -165,12 +188,15 @@ def lend_data_ptr() -> None:
 
 
 class _NumbaImports(importlib.abc.MetaPathFinder):
-    """Finds the modules of Numba that need something, as the other finders do, and adds it."""
+    """Finds the modules that need something, as the other finders do, and adds it."""
 
     needs = dict.fromkeys(_CONFIGS, _choose_simulator) | {
         "numba.cuda.np.arrayobj": _lend_row_stack,
         "numba.cuda.debuginfo": _do_without_libcudart,
         _KNOBS: _choose_interpreter,
+        "numba": _without_collector,
+        "numba.cuda": _without_collector,
+        "pyshmem.device": _settle,
     }
 
     def __init__(self) -> None:

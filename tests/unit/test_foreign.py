@@ -216,3 +216,31 @@ def test_a_kernel_of_triton_takes_what_we_say_that_it_takes(tmp_path: Path) -> N
         check=False,
     )
     assert done.stdout == "True\n(0, 1, 2, 3, 5, 6, 7, 8) 64 None\n", done.stderr
+
+
+COLLECTOR = """
+import gc, sys
+{before}
+import pyshmem
+from numba import cuda
+import pyshmem.device
+print(gc.isenabled(), gc.get_freeze_count() > 50_000)
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "before", "seen"),
+    [("sim", "", "True True"), ("cuda", "", "True False"), ("sim", "gc.disable()", "False True")],
+)
+def test_the_collector_rests_while_numba_is_imported(device: str, before: str, seen: str) -> None:
+    """It is as it was afterwards; where kernels run on CPUs it leaves alone what is there then."""
+    pytest.importorskip("numba")
+    done = subprocess.run(
+        [sys.executable, "-c", COLLECTOR.format(before=before)],
+        env={"PATH": "/usr/bin:/bin", "PYSHMEM_DEVICE": device},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout == f"{seen}\n", done.stderr
