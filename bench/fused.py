@@ -32,6 +32,7 @@ import pyshmem
 import pyshmem.fused as fused
 import pyshmem.interop.torch as symmetric
 from pyshmem.bench.torch_clock import TorchClock
+from pyshmem.fused._shared.batch_invariant import INVARIANT
 from pyshmem.host.job.runtime import gpu_count
 
 TOKENS = (1, 6, 16, 32, 64, 128, 138, 512, 2048, 8192, 16384)
@@ -44,9 +45,12 @@ REDUCE = (
     (8192, 4096, 11008), (8192, 4096, 14336), (8192, 8192, 28672), (8192, 16384, 53248),
     (8192, 8192, 2048), (2048, 8192, 28672), (128, 8192, 28672), (32768, 4096, 11008),
 )  # fmt: skip
+#: Shapes whose two modes stand side by side: by default and with ``batch_invariant=True``.
+BOTH_MODES = ((8192, 11008, 4096), (128, 11008, 4096))
+SEQUENCES = ((1, 65536), (32, 4096))  # of flash decode: how many, and keys of each
 SIZES_OF_EXPERTS = (8192, "throughput"), (128, "decode")
 ALGORITHMS = {
-    "norm": ("one_shot", "pull", "push", "two_shot"),
+    "norm": ("one_shot", "pull", "push", "two_shot", INVARIANT),
     "gemm": ("copy_engine", "persistent", "unfused"),
 }
 
@@ -54,9 +58,10 @@ ALGORITHMS = {
 class Bench(TorchClock):
     """Times calls on all PEs and prints rows on PE 0."""
 
-    def __init__(self, job: Any) -> None:
+    def __init__(self, job: Any, tokens: tuple[int, ...] = ()) -> None:
         super().__init__(job)
         self.rows: list[dict[str, Any]] = []
+        self.tokens = tokens  # of norms; none: all of ``TOKENS``
 
     def row(
         self, op: str, peer: str, shape: Any, call: Callable[[], Any], algorithm: Any = None
@@ -86,7 +91,7 @@ class Bench(TorchClock):
 def norm(bench: Bench) -> None:
     """All-reduce + residual + RMSNorm, with and without FP8."""
     for hidden in HIDDEN if bench.on_gpu else (64,):
-        for tokens in TOKENS if bench.on_gpu else (1, 5):
+        for tokens in bench.tokens or (TOKENS if bench.on_gpu else (1, 5)):
             _norm_rows(bench, tokens, hidden)
 
 
@@ -283,7 +288,43 @@ def decode(bench: Bench) -> None:
     bench.row("flash_decode", "one GPU", [keys, heads, width], alone)
 
 
-PARTS = {"norm": norm, "gemm": gemm, "experts": experts, "decode": decode}
+def invariant(bench: Bench) -> None:
+    """Operations by default and with ``batch_invariant=True``; norms are in their part."""
+    n = bench.job.n_pes
+    for m, width, k in BOTH_MODES if bench.on_gpu else ((8 * n, 16 * n, 16 * n),):
+        shard, w = bench.random(m // n, k), bench.random(k, width // n)
+        x, down = bench.random(m, width // n), bench.random(width // n, k)
+        for mode in (None, INVARIANT):
+            option = {"batch_invariant": mode is not None}
+            gather = functools.partial(fused.all_gather_matmul, shard, w, **option)
+            bench.row("ag_gemm", "pyshmem", [m, width, k], gather, mode)
+            scatter = functools.partial(fused.matmul_reduce_scatter, x, down, **option)
+            bench.row("gemm_rs", "pyshmem", [m, k, width], scatter, mode)
+            reduce = functools.partial(fused.matmul_all_reduce, x, down, **option)
+            bench.row("gemm_ar", "pyshmem", [m, k, width], reduce, mode)
+    _grouped_rows(bench)
+    for count, keys in SEQUENCES if bench.on_gpu else ((2, 64),):
+        heads, groups, width = (32, 8, 128) if bench.on_gpu else (4, 2, 16)
+        q = bench.random(count, heads, width)
+        kv = [bench.random(count, keys // n, groups, width) for _ in range(2)]
+        for mode in (None, INVARIANT):
+            call = functools.partial(fused.flash_decode, q, *kv, batch_invariant=mode is not None)
+            bench.row("flash_decode", "pyshmem", [count, keys, heads, width], call, mode)
+
+
+def _grouped_rows(bench: Bench) -> None:
+    tokens, hidden, inner, local = (4096, 4096, 2048, 8) if bench.on_gpu else (6, 32, 16, 2)
+    n_experts, w = local * bench.job.n_pes, bench.random(local, hidden, inner)
+    ids = torch.randn(tokens, n_experts, device=bench.device).topk(2).indices
+    rows, handle = fused.expert_dispatch(bench.random(tokens, hidden), ids, n_experts)
+    for mode in (None, INVARIANT):
+        call = functools.partial(
+            fused.group_matmul, rows, w, handle, batch_invariant=mode is not None
+        )
+        bench.row("group_matmul", "pyshmem", [tokens, hidden, inner], call, mode)
+
+
+PARTS = {"norm": norm, "gemm": gemm, "experts": experts, "decode": decode, "invariant": invariant}
 
 
 # ---- output ----------------------------------------------------------------------------------------
@@ -327,16 +368,17 @@ def draw(rows: list[dict[str, Any]], folder: Path) -> None:
 
 @click.command()
 @some_of("--only", PARTS, "Parts")
+@click.option("--tokens", default="", help="Of norms, with commas between; all by default.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Folder for pictures.")
 @click.option(
     "--timeline", type=click.Path(path_type=Path), help="Folder for timelines; no figures."
 )
-def main(only: tuple[str, ...], plot: Path | None, timeline: Path | None) -> None:
+def main(only: tuple[str, ...], tokens: str, plot: Path | None, timeline: Path | None) -> None:
     """Run the parts on all PEs."""
     with pyshmem.init(device_heap_size="8G" if gpu_count() else "64M") as job:
         if job.device == "cuda":
             symmetric.init_process_group("nccl")
-        bench = Bench(job)
+        bench = Bench(job, tuple(map(int, filter(None, tokens.split(",")))))
         if timeline:
             timelines(bench, timeline)
             return

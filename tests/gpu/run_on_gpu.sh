@@ -233,7 +233,7 @@ if [[ $parts == *" fused "* ]]; then
 fi
 
 if [[ $parts == *" fusedbench "* ]]; then
-    for part in ${FUSED:-norm gemm experts decode}; do
+    for part in ${FUSED:-norm gemm experts decode invariant}; do
         figures_of "fused_${part}_x$gpus" 300 $run -n "$gpus" ../bench/fused.py --only "$part"
     done
     figures_of "decode_step_x$gpus" 200 $run -n "$gpus" ../bench/decode_step.py

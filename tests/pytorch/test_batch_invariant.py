@@ -29,6 +29,17 @@ def test_rows_have_the_same_bits_in_random_batches(run_pes: Callable) -> None:
     assert done.stdout.splitlines().count("ok") == 2, done.stdout
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("kinds", ["norms,sums", "attention,experts", "gathers,scatters"])
+def test_random_splits_on_gpus(kinds: str, run_pes: Callable) -> None:
+    """A thousand splits of a batch for each operation, eager and in graphs, with two PEs."""
+    env = {"OMP_NUM_THREADS": "1", "CUDA_MODULE_LOADING": "EAGER"}
+    given = kinds, 1000
+    program = PROGRAM.with_name("batch_splits.py")
+    done = run_pes(2, program, given, device="cuda", timeout=280, env=env, check=True)
+    assert done.stdout.splitlines().count("ok") == 2, done.stdout
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e4m3fn, torch.float32])
 def test_tiles_do_not_depend_on_the_rows(dtype: torch.dtype) -> None:
     def tiles(invariant: bool) -> set:

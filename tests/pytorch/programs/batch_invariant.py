@@ -12,13 +12,12 @@ to make the same calls: what differs is collected.
 
 from __future__ import annotations
 
-import itertools
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from batch_cases import KINDS, SMALL, Case, Maker, counts_of
 from hypothesis import Phase, settings
 from hypothesis import given as drawn_from
 from hypothesis import strategies as st
@@ -31,18 +30,8 @@ from pyshmem.fused._shared.workspace import device_heap_is_p2p, workspace
 from pyshmem.fused.all_reduce_norm import launch as norm_launch
 
 ops = torch.ops.pyshmem
-POOL, HIDDEN = 9, 72
-DTYPES = (torch.bfloat16, torch.float32, torch.float16)
-#: Rows that are close to cancelling, so that another order of a sum gives other bits.
-WIDE = torch.logspace(-3, 3, HIDDEN)
-
 EVERYTHING = "all" in sys.argv
 wrong: list[str] = []
-Property = Callable[[Any], None]
-
-
-def rows(seed: int, *size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return torch.randn(size, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
 def same(name: str, got: torch.Tensor, wanted: torch.Tensor, what: Any) -> None:
@@ -51,182 +40,37 @@ def same(name: str, got: torch.Tensor, wanted: torch.Tensor, what: Any) -> None:
         wrong.append(f"{name}: {what}")
 
 
-def batches() -> Any:
-    """Which rows, in which order."""
-    return st.lists(st.integers(0, POOL - 1), min_size=1, max_size=POOL + 4)
-
-
 @st.composite
-def shares(draw: Any) -> tuple[list[int], tuple[int, ...] | None]:
-    """A batch, and how many rows each member has: None is as the operation has it."""
-    batch = draw(batches())
-    if draw(st.booleans()):
+def batches(draw: Any, uneven: bool) -> tuple[list[int], tuple[int, ...] | None]:
+    """Which rows, in which order, and how many rows each member has: None is as the operation has it."""
+    some = st.lists(st.integers(0, SMALL.pool - 1), min_size=1, max_size=SMALL.pool + 4)
+    batch = draw(some)
+    if not uneven or draw(st.booleans()):
         return batch, None
-    ends = sorted(draw(st.integers(0, len(batch))) for _ in range(n - 1))
-    bounds = [0, *ends, len(batch)]
-    return batch, tuple(b - a for a, b in itertools.pairwise(bounds))
+    return batch, counts_of([draw(st.integers(0, len(batch))) for _ in range(n - 1)], len(batch))
 
 
-# ---- operations: each gives a property of what is drawn ----------------------------------------------
-
-
-def norms(number: int) -> Property:
-    dtype = DTYPES[number % 3]
-    norm, quantize = ("rms", "layer")[number % 2], (None, "row", "group")[number % 3]
-    x, residual = ((rows(seed, POOL, HIDDEN) * WIDE).to(dtype) for seed in (me, 97))
-    weight, bias = rows(98, HIDDEN, dtype=dtype), rows(99, HIDDEN, dtype=dtype)
-    fixed = {"norm": norm, "quantize": quantize, "bias": bias if number % 2 else None}
-
-    def call(batch: list[int]) -> Any:
-        return fused.all_reduce_rmsnorm(
-            x[batch], weight, residual=residual[batch], batch_invariant=True, **fixed
-        )
-
-    whole = call(list(range(POOL)))
-
-    def holds(batch: list[int]) -> None:
-        for got, wanted in zip(call(batch), whole, strict=True):
-            if got is not None:
-                same("all_reduce_rmsnorm", got, wanted[batch], (dtype, norm, quantize, batch))
-
-    return holds
-
-
-def sums(number: int) -> Property:
-    dtype = DTYPES[number % 3]
-    x = (rows(me, POOL, HIDDEN) * WIDE).to(dtype)
-    whole = ops.all_reduce(x, copy=True)
-
-    def holds(batch: list[int]) -> None:
-        same("all_reduce", ops.all_reduce(x[batch], copy=True), whole[batch], batch)
-        even = [row for row in batch for _ in range(n)]  # as many for each member
-        mine = even[me * len(batch) : (me + 1) * len(batch)]
-        same("reduce_scatter", ops.reduce_scatter(x[even], copy=True), whole[mine], even)
-
-    return holds
-
-
-def weights(number: int, k: int, columns: int, dtype: torch.dtype) -> dict[str, Any]:
-    """Arguments of a product that do not depend on the batch."""
-    turned = rows(50 + me, columns, k).to(dtype).t()
-    bias = rows(9, columns)
-    given: dict[str, Any] = {"w": turned if number % 2 else turned.contiguous()}
-    if dtype == torch.float8_e4m3fn:
-        given |= {"scale_w": rows(80, columns).abs() + 0.1, "out_dtype": torch.bfloat16}
-    kind = given.get("out_dtype", dtype)
-    given |= {"bias": bias.to(kind), "activation": ("silu", None, "gelu")[number % 3]}
-    return given | {"batch_invariant": True}
-
-
-def gathers(number: int) -> Property:
-    dtype = (torch.bfloat16, torch.float32, torch.float8_e4m3fn)[number % 3]
-    k, columns = 48, 19
-    x, fixed = rows(5, POOL * n, k).to(dtype), weights(number, k, columns, dtype)
-    scale = rows(6, POOL * n).abs() + 0.1 if dtype.itemsize == 1 else None
-
-    def call(mine: list[int], counts: Any) -> torch.Tensor:
-        scaled = {} if scale is None else {"scale_x": scale[mine]}
-        return fused.all_gather_matmul(x[mine], rows=counts, **scaled, **fixed)
-
-    whole = call(list(range(me * POOL, (me + 1) * POOL)), None)
-
+def holds_for(cases: list[Case]) -> Any:
     def holds(drawn: tuple[list[int], tuple[int, ...] | None]) -> None:
         batch, counts = drawn
-        if counts is None:  # each member takes as many
-            batch = [row + pe * POOL for pe in range(n) for row in batch]
-            first, count = me * len(batch) // n, len(batch) // n
-        else:
-            first, count = sum(counts[:me]), counts[me]
-        got = call(batch[first : first + count], counts)
-        same("all_gather_matmul", got, whole[batch], (dtype, batch, counts))
+        for case in cases:
+            index = torch.tensor(case.given(batch, counts), dtype=torch.int64)
+            options = {"rows": counts} if case.takes_rows else case.options(batch)
+            if case.differs(case.call(index, **options), batch, counts):
+                wrong.append(f"{case.name}: {case.what}, {batch}, {counts}")
 
     return holds
-
-
-def scatters(number: int) -> Property:
-    dtype = (torch.float32, torch.bfloat16, torch.float8_e4m3fn)[number % 3]
-    k, columns = 48, 18
-    x, fixed = rows(me, POOL, k).to(dtype), weights(number, k, columns, dtype)
-    scale = rows(6 + me, POOL).abs() + 0.1 if dtype.itemsize == 1 else None
-
-    def scaled(batch: list[int]) -> dict[str, Any]:
-        return {} if scale is None else {"scale_x": scale[batch]}
-
-    pool = list(range(POOL))
-    whole = fused.matmul_all_reduce(x, **scaled(pool), **fixed)
-
-    def holds(drawn: tuple[list[int], tuple[int, ...] | None]) -> None:
-        batch, counts = drawn
-        given = {"rows": counts, **scaled(batch), **fixed}
-        got = fused.matmul_all_reduce(x[batch], **given)
-        same("matmul_all_reduce", got, whole[batch], (dtype, batch, counts))
-        each = counts or fused.share_of_rows(len(batch), n)
-        mine = batch[sum(each[:me]) : sum(each[: me + 1])]
-        got = fused.matmul_reduce_scatter(x[batch], **given)
-        same("matmul_reduce_scatter", got, whole[mine], (dtype, batch, counts))
-
-    return holds
-
-
-def attention(number: int) -> Property:
-    dtype = DTYPES[number % 3]
-    heads, kv_heads, d, keys = 4, 2, 16, 150
-    q = rows(1, POOL, heads, d, dtype=dtype)
-    k, v = (rows(seed + me, POOL, keys, kv_heads, d, dtype=dtype) for seed in (20, 40))
-    lengths = torch.tensor([(37 * row + 29 * me) % (keys + 1) for row in range(POOL)])
-
-    def call(batch: list[int], extent: int) -> torch.Tensor:
-        shards = (one[batch, :extent].contiguous() for one in (k, v))
-        return fused.flash_decode(q[batch], *shards, lengths=lengths[batch], batch_invariant=True)
-
-    whole = call(list(range(POOL)), keys)
-
-    def holds(batch: list[int]) -> None:
-        longest = int(lengths[batch].max())  # shards as long as this batch needs
-        same("flash_decode", call(batch, max(longest, 1)), whole[batch], (dtype, batch))
-
-    return holds
-
-
-def experts(number: int) -> Property:
-    dtype, hidden, k = DTYPES[number % 2], 128, 2
-    x, up = rows(me, POOL, hidden, dtype=dtype), rows(70 + me, 2, hidden, 24, dtype=dtype)
-    down = rows(80 + me, 2, 24, hidden, dtype=dtype)
-    ids = torch.stack([torch.randperm(2 * n)[:k] for _ in range(POOL)]).int()
-    gates = rows(90 + me, POOL, k).abs()
-    options = ({}, {"max_tokens": POOL + 4}, {"quantize": "fp8"})[number % 3]
-
-    def call(batch: list[int]) -> torch.Tensor:
-        tokens, handle = fused.expert_dispatch(x[batch], ids[batch], 2 * n, **options)
-        inner = fused.group_matmul(tokens, up, handle, batch_invariant=True).relu_()
-        y = fused.group_matmul(inner, down, handle, by_pair=True, batch_invariant=True)
-        return fused.expert_combine(y, handle, gates[batch])
-
-    whole = call(list(range(POOL)))
-
-    def holds(batch: list[int]) -> None:
-        turned = [
-            (row + me) % POOL for row in batch[me % 2 :] or batch
-        ]  # members have other batches
-        same("expert_combine", call(turned), whole[turned], (dtype, options, turned))
-
-    return holds
-
-
-PROPERTIES = {
-    norms: batches, sums: batches, attention: batches, experts: batches, gathers: shares,
-    scatters: shares,
-}  # fmt: skip
 
 
 def drawn_batches(examples: int, everything: bool) -> None:
-    for place, (make, drawn) in enumerate(PROPERTIES.items()):
+    maker = Maker(job, SMALL, torch.device("cpu"))
+    for place, kind in enumerate(KINDS):
         for number in range(3) if everything else (place % 3,):
-            holds = make(number)
+            cases = maker.cases(kind, number)
             settings(
                 max_examples=examples, derandomize=True, database=None, deadline=None,
                 phases=(Phase.generate,),
-            )(drawn_from(drawn())(holds))()  # fmt: skip
+            )(drawn_from(batches(cases[0].takes_rows))(holds_for(cases)))()  # fmt: skip
 
 
 # ---- what the interpreter does not show ------------------------------------------------------------
@@ -250,7 +94,7 @@ def launches_have_the_same_constants() -> None:
 
 
 def refusals() -> None:
-    x, w = rows(1, 4, 16), rows(2, 16, 8)
+    x, w = torch.ones(4, 16), torch.ones(16, 8)
     for call in (fused.all_gather_matmul, fused.matmul_reduce_scatter, fused.matmul_all_reduce):
         with pytest.raises(ValueError, match="leave algorithm='copy_engine' out"):
             call(x, w, algorithm="copy_engine", batch_invariant=True)
@@ -264,8 +108,7 @@ def refusals() -> None:
 
 def operators(compiled: bool) -> None:
     """The option goes through operators, which compilers see."""
-    x, w = rows(me, 5, 16), rows(3, 16, 8)
-    weight = rows(4, 16)
+    x, w, weight = torch.randn(5, 16), torch.ones(16, 8), torch.ones(16)
 
     def both(x: torch.Tensor) -> Any:
         y = fused.all_reduce_rmsnorm(x, weight, batch_invariant=True).output
