@@ -120,7 +120,7 @@ def count(r: random.Random, a: int, b: int) -> tuple[list[str], Effect]:
         found = {"count": holds.sum(1), "and": holds.all(1), "or": holds.any(1)}[name]
         state.v[a] = state.v[a] + (found if name == "count" else found != 0)[:, None] & LIMIT
 
-    test = f"cuda.syncthreads_{name}(v{b} >= {least})"
+    test = f"cuda.syncthreads_{name}(np.int32(v{b} >= {least}))"
     value = test if name == "count" else f"(1 if {test} else 0)"
     return [f"v{a} = (v{a} + {value}) & {LIMIT}"], effect
 
