@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.distributed import _functional_collectives, distributed_c10d
+from torch.utils._pytree import tree_leaves
 
 from .hooks import Hook
 
@@ -48,6 +49,15 @@ HOOKS = (
     Hook(torch._C._functorch, "is_functorch_wrapped_tensor"),
     Hook(dist.Backend, "_plugins"),
     Hook(torch._C._dynamo.eval_frame, "set_eval_frame"),
+    *(
+        Hook(torch._C, name)
+        for name in (
+            "_after_autograd_keyset",
+            "_dispatch_has_computed_kernel_for_dispatch_key",
+            "_jit_get_all_schemas",
+        )
+    ),
+    *(Hook(dist.ProcessGroup, name) for name in ("unbox", "_get_backend")),
 )
 
 
@@ -81,3 +91,42 @@ def without_recorder(name: str) -> None:
     """
     unrecorded: set[str] = getattr(distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", set())
     unrecorded.add(name)
+
+
+#: Keeps what is registered with torch's dispatcher.
+_registered: list[torch.library.Library] = []
+
+
+def take_nested_tensors(
+    is_ours: Callable[[Any], bool], refuse: Callable[[torch.Tensor], None]
+) -> None:
+    """Have ``refuse`` raise what is wrong with a nested tensor in a call of one of our groups.
+
+    From 2.14 on torch's dispatcher has no kernel for those, so that a backend does not see them. A
+    call of a group whose backend for the tensor's device is another goes on to the next kernel; there
+    is none either, and torch says so as before, but for the key: ``NestedTensorCPU``.
+    """
+    key, library = "AutogradNestedTensor", torch.library.Library("c10d", "IMPL")
+    for schema in torch._C._jit_get_all_schemas():
+        space, _, name = schema.name.partition("::")
+        of_group = any("ProcessGroup" in str(argument.type) for argument in schema.arguments)
+        has = torch._C._dispatch_has_computed_kernel_for_dispatch_key
+        if space == "c10d" and of_group and not has(schema.name, key):
+            kernel = _kernel_of_nested(getattr(torch.ops.c10d, name).default, is_ours, refuse)
+            library.impl(name, kernel, key, with_keyset=True)
+    _registered.append(library)
+
+
+def _kernel_of_nested(
+    operator: Any, is_ours: Callable[[Any], bool], refuse: Callable[[torch.Tensor], None]
+) -> Callable[..., Any]:
+    def kernel(keys: Any, *args: Any, **named: Any) -> Any:
+        given = tree_leaves((args, named))
+        tensor = next(x for x in given if isinstance(x, torch.Tensor) and x.is_nested)
+        group = next(x for x in given if isinstance(x, torch.ScriptObject))
+        if is_ours(dist.ProcessGroup.unbox(group)._get_backend(tensor.device)):
+            refuse(tensor)
+        below = keys & torch._C._after_autograd_keyset
+        return operator.redispatch(below.remove(torch._C.DispatchKey.Python), *args, **named)
+
+    return kernel

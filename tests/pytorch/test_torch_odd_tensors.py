@@ -66,6 +66,13 @@ def test_tensors_without_plain_memory_are_refused_by_every_call(run_pes: Callabl
         refused = pyshmem.UnsupportedError, NotImplementedError
         with pytest.raises(refused, match=f"{words}|Could not run"):
             dist.broadcast(KINDS[kind](), 0)
+    # Torch's dispatcher may have no kernel for nested ones: ours is for our groups alone.
+    gloo = dist.new_group(backend="gloo")
+    for kind in ("nested", "jagged"):
+        with pytest.raises(pyshmem.UnsupportedError, match="unbind"):
+            dist.all_reduce(KINDS[kind]())
+        with pytest.raises(NotImplementedError, match="Could not run 'c10d::allreduce_'.*NestedTensor"):
+            dist.all_reduce(KINDS[kind](), group=gloo)
     """
     check(run_pes, 2, CALLS + code.replace("\n    ", "\n"))
 

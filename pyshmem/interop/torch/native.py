@@ -30,6 +30,7 @@ from ..._core import kept_files
 from ..._core.errors import ShmemError, ShmemTimeout, UnsupportedError
 from ..._core.library import setting
 from ..._foreign import torch as foreign
+from ..._torch.arguments import check_plain
 from . import worker_queues
 
 _FOLDER = Path(__file__).with_name("cpp")
@@ -66,6 +67,7 @@ def _module() -> ModuleType | None:
         _future_of, worker_queues.callers.take, ShmemTimeout, ShmemError, foreign.set_eval_frame
     )
     worker_queues.callers.told = module.set_depth
+    foreign.take_nested_tensors(lambda backend: isinstance(backend, module.Backend), check_plain)
     atexit.register(module.close_all, _AT_EXIT)  # before finalize, which was registered earlier
     return module
 
