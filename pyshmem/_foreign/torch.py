@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import _functional_collectives, distributed_c10d
 from torch.utils._pytree import tree_leaves
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from .hooks import Hook
 
@@ -27,6 +28,8 @@ functional_collectives = _functional_collectives
 set_eval_frame: Callable[[Any], Any] = torch._C._dynamo.eval_frame.set_eval_frame
 #: A context: the operators called in it are called below autograd.
 BelowAutograd = torch._C._AutoDispatchBelowAutograd
+#: A context that sees each operator that is called in it, in its thread.
+DispatchMode = TorchDispatchMode
 
 #: Of DistributedDataParallel: registers a hook of C++.
 DDP_HOOK = Hook(
@@ -41,7 +44,11 @@ TEAM_OF_GROUP = Hook(dist.ProcessGroup, "team")
 #: Of torch's ProcessGroup, which gives the numbers of backends that it knows by name alone.
 SEQUENCE_NUMBER = Hook(dist.ProcessGroup, "_get_sequence_number_for_group")
 
+#: Reads all elements, and is no operator.
+TOLIST = Hook(torch.Tensor, "tolist")
+
 HOOKS = (
+    TOLIST,
     DDP_HOOK,
     SEQUENCE_NUMBER,
     *(Hook(torch, name) for name in ("_scaled_mm", "_neg_view")),

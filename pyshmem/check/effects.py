@@ -98,7 +98,7 @@ def on_stream() -> Iterator[None]:
         _way.name = ""
 
 
-def _meet(team: Any, how: str = "all", root: int = 0, begun: str = "") -> tuple[Effects, Effects]:
+def meet(team: Any, how: str = "all", root: int = 0, begun: str = "") -> tuple[Effects, Effects]:
     """Coming to a collective, and leaving it."""
     key, pe, n = _key_of(team)
     name = (key, begun or getattr(_way, "name", ""))
@@ -109,7 +109,7 @@ def _meet(team: Any, how: str = "all", root: int = 0, begun: str = "") -> tuple[
 
 def meet_all() -> tuple[Effects, Effects]:
     """All PEs meet in a barrier: coming to it, and leaving it."""
-    before, behind = _meet(TEAM_WORLD)
+    before, behind = meet(TEAM_WORLD)
     return [("Q", None, None), *before], behind
 
 
@@ -230,7 +230,7 @@ def _signal_word(array: Any) -> tuple[int, int, int]:
     return heap, offset, offset + 8
 
 
-def _op(sig_op: Any) -> str:
+def signal_op(sig_op: Any) -> str:
     return "add" if int(sig_op) == SignalOp.ADD else "set"
 
 
@@ -244,7 +244,7 @@ def _put_signal(nbi: bool) -> Describe:
             heap, offset = own(dest.address)
             data = heap, dest.ranges(offset, nelems)
         read = _reads(source, nelems, "rq", ctx, pe) if nbi else _reads(source, nelems)
-        word, how = _signal_word(a["sig_addr"]), _op(a["sig_op"])
+        word, how = _signal_word(a["sig_addr"]), signal_op(a["sig_op"])
         return [*read, ("d", pe, data, ctx, word, how, int(a["signal"]))], None
 
     return describe
@@ -252,7 +252,7 @@ def _put_signal(nbi: bool) -> Describe:
 
 def _signal(how: str | None) -> Describe:
     def describe(a: Arguments) -> Described:
-        pe, op = _world_pe(a["ctx"], a["pe"]), how or _op(a["sig_op"])
+        pe, op = _world_pe(a["ctx"], a["pe"]), how or signal_op(a["sig_op"])
         word = _signal_word(a["sig_addr"])
         return [("d", pe, None, _ctx(a["ctx"]), word, op, int(a["signal"]))], None
 
@@ -410,7 +410,7 @@ def _barrier_all(_: Arguments) -> Described:
 
 
 def _sync(a: Arguments) -> Described:
-    before, behind = _meet(a.get("team", a.get("self", TEAM_WORLD)))
+    before, behind = meet(a.get("team", a.get("self", TEAM_WORLD)))
     return before, lambda _: behind
 
 
@@ -441,7 +441,7 @@ def _collective(name: str, begun: str = "") -> Describe:
     def describe(a: Arguments) -> Described:
         source, dest, team = Span(a["source"]), Span(a["dest"]), a["team"]
         root = operator.index(a.get("root", 0))
-        before, behind = _meet(team, how, root, begun)
+        before, behind = meet(team, how, root, begun)
         _, me, n = _key_of(team)
         sst, dst = operator.index(a.get("sst", 1)), operator.index(a.get("dst", 1))
         room = -(-source.nelems // sst)
@@ -488,12 +488,12 @@ def _begun(describe: Describe) -> Describe:
 
 
 def _barrier_nb(a: Arguments) -> Described:
-    before, behind = _meet(a["team"], begun="nb")
+    before, behind = meet(a["team"], begun="nb")
     return [("Q", None, None), *before], lambda _: behind
 
 
 def _sync_nb(a: Arguments) -> Described:
-    before, behind = _meet(a["team"], begun="nb")
+    before, behind = meet(a["team"], begun="nb")
     return before, lambda _: behind
 
 
@@ -558,7 +558,7 @@ def _free(a: Arguments) -> Described:
 
 def _split(a: Arguments) -> Described:
     parent = a["self"] if "self" in a else a["parent"]
-    before, behind = _meet(parent)
+    before, behind = meet(parent)
     return before, lambda _: behind
 
 

@@ -25,6 +25,8 @@ _windows: list[tuple[int, int, int, int]] = []
 _counts: Counter[tuple[int, int]] = Counter()
 _peers: list[int] = []
 me = 0
+#: Of an allocation of bytes for elements of another library: their size, and their extents.
+elements: tuple[int, Any] | None = None
 
 
 def know_heaps(my_pe: int, n_pes: int, device: bool) -> None:
@@ -112,13 +114,18 @@ def peek(address: int, dtype: np.dtype[Any]) -> int | None:
 
 def ranges_of(array: np.ndarray[Any, Any]) -> tuple[int, int, Any] | None:
     """PE, heap and byte ranges of an array's elements, also of one with gaps; None: it is on no heap."""
-    if not array.size:
-        return None
-    found = where(array.__array_interface__["data"][0])
+    address = array.__array_interface__["data"][0]
+    return ranges_from(address, list(array.shape), list(array.strides), array.itemsize)
+
+
+def ranges_from(
+    address: int, shape: list[int], strides: list[int], size: int
+) -> tuple[int, int, Any] | None:
+    """The same of elements of ``size`` bytes from an address on, with ``strides`` in bytes."""
+    found = where(address) if all(shape) else None
     if found is None:
         return None
     pe, heap, offset = found
-    shape, strides, size = list(array.shape), list(array.strides), array.itemsize
     for axis, stride in enumerate(strides):
         if stride < 0:
             offset += stride * (shape[axis] - 1)
@@ -157,7 +164,9 @@ def allocated(array: Any, *, zero: bool, internal: bool) -> tuple[Any, ...] | No
     if not any(pe != me and of == heap for _, _, pe, of in _windows):
         _know_peers(heap, span.address, offset)
     _counts[heap, offset] += 1
-    size = span.dtype.itemsize
+    size, end = span.dtype.itemsize, offset + span.nelems * span.dtype.itemsize
     shape = tuple(int(n) for n in array.shape)
+    if elements is not None:
+        size, shape = elements[0], tuple(np.ravel(elements[1]).tolist())
     about = size, shape, zero, internal
-    return ("M", heap, offset, offset + span.nelems * size, _counts[heap, offset], *about)
+    return ("M", heap, offset, end, _counts[heap, offset], *about)

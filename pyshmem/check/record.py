@@ -41,7 +41,7 @@ _follow_kernels: Callable[[], object]
 originals: dict[str, Any] = {}
 #: Effects of a call: those before it, and what makes those behind it of its result.
 Described = tuple[list[tuple[Any, ...]], "Callable[[Any], list[tuple[Any, ...]]] | None"]
-_MEMORY = ("host/memory/", "check/", "_core/")
+_MEMORY = ("host/memory/", "check/", "_core/", "_torch/tensors.py", "_torch/record.py")
 
 
 def log() -> Log:

@@ -6,6 +6,7 @@ In a wrong program ``# <1>`` and ``# <2>`` mark the two lines that are to be tol
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
+HAS_TORCH = importlib.util.find_spec("torch") is not None
 WRONG = sorted(HERE.glob("wrong/*.py"))
 RIGHT = sorted(HERE.glob("right/*.py"))
 
@@ -41,16 +43,33 @@ def run(programs: list[Path], run_command: Callable, found: Path) -> tuple[int, 
 
 def groups(programs: list[Path]) -> list[Any]:
     """Programs that one job can run: PEs take longer to start than to run one."""
-    of: dict[tuple[str, str], list[Path]] = {}
+    of: dict[tuple[str, ...], list[Path]] = {}
     for program in programs:
-        of.setdefault(needs(program), []).append(program)
-    return [pytest.param(group, id="-".join(key)) for key, group in sorted(of.items())]
+        key = *needs(program), *(["torch"] if wants_torch(program) else [])
+        of.setdefault(key, []).append(program)
+    return [
+        pytest.param(group, id="-".join(key), marks=WITHOUT if key[2:] else ())
+        for key, group in sorted(of.items())
+    ]
+
+
+def wants_torch(program: Path) -> bool:
+    """Does the program use torch, which tests of the library alone do not install?"""
+    return program.name.startswith("torch_")
+
+
+WITHOUT = pytest.mark.skipif(not HAS_TORCH, reason="make test-torch installs torch")
 
 
 def alone(programs: list[Path]) -> list[Any]:
     """Each by itself, in the long tests."""
     return [
-        pytest.param([program], id=program.stem, marks=pytest.mark.long) for program in programs
+        pytest.param(
+            [program],
+            id=program.stem,
+            marks=[pytest.mark.long, *([WITHOUT] if wants_torch(program) else [])],
+        )
+        for program in programs
     ]
 
 
@@ -128,6 +147,12 @@ def test_what_launch_finds_is_an_error(run_command: Callable, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("code", "options", "what"),
     [
+        pytest.param(
+            "import pyshmem, pyshmem.interop.torch as s; pyshmem.init(); s.use_symmetric_memory(9)",
+            ["--device", "sim"],
+            "torch's own symmetric memory",
+            marks=WITHOUT,
+        ),
         (
             "import pyshmem; from pyshmem.triton.tasks import Graph; pyshmem.init(); Graph()",
             ["--device", "sim"],

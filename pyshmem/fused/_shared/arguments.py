@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from ..._core.arrays.checks import masked
+from ..._core.library import checks_order
 from ..._torch.arguments import Named, check_apart, check_plain, view_of_other_elements
 from ..._torch.launches import torch_stream
 from ...host import fast_calls
@@ -97,6 +98,10 @@ def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     names of options are taken, too.
     """
     names = tuple(inspect.signature(function).parameters)
+    if checks_order():
+        from ..._torch import record
+
+        function = record.fused(function)
 
     @functools.wraps(function)
     def call(*given: Any, **options: Any) -> Any:

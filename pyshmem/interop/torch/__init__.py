@@ -51,7 +51,10 @@ from .group import Options
 from .start import init_process_group
 from .symmetric_memory import use_symmetric_memory
 
-_library.refuse_order("process groups and tensors of torch")
+if _library.checks_order():
+    from ..._torch import record as _record
+
+    _record.install()
 
 __all__ = [
     "Options", "ShmemProcessGroup", "empty", "empty_like", "free", "from_process_group", "full",

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 
 from ..._core.errors import UnsupportedError
-from ..._core.library import check, ffi, lib, parse_size, setting_number
+from ..._core.library import check, checks_order, ffi, lib, parse_size, setting_number
 from ..._torch.arguments import check_plain
 from ..._torch.process_groups import Members, StoreExchange
 from ..._torch.staging import Staging, capturing
@@ -23,6 +23,11 @@ from . import worker_queues
 from .agreement import agree
 from .monitored_barrier import monitored_barrier
 from .send_recv import Mailbox
+
+#: ``_torch.record`` while PYSHMEM_CHECK=order.
+_record: Any = None
+if checks_order():
+    from ..._torch import record as _record
 
 NAME = "pyshmem"
 Tensors = Sequence[torch.Tensor]
@@ -193,6 +198,7 @@ class Group:
         used = [*outputs, *inputs]
         kind = self._kind(used)
         heap = self._heaps[kind]
+        noted = self._noted(facts or (lane[0], lane[1]), inputs, outputs)
         if facts:
             call = self._comparing(kind, call, facts)
         if kind == "cpu":
@@ -203,9 +209,18 @@ class Group:
                 self._heaps["cpu"].mailbox.refuse_call(self._stream_calls)
             # Captured works are joined by the graph's own stream, eager ones by their events.
             work = self._lane(kind, lane).submit(lambda s: call(heap, s), outputs, used)
+        if noted is not None:
+            _record.watch(work, noted)
         if self._begun is not None:
             self._begun.append(work)
         return work
+
+    def _noted(self, facts: Sequence[Any], inputs: Tensors = (), outputs: Tensors = ()) -> Any:
+        """The call as the checker of order knows it, from here on; None: that is off."""
+        if _record is None:
+            return None
+        members = self._name, *self.team.pes()
+        return _record.group_call((members, self._rank, self._n), facts, inputs, outputs)
 
     def _comparing(
         self, kind: str, call: Callable[[Any, Any], None], facts: Sequence[Any]
@@ -325,8 +340,12 @@ class Group:
                 one.synchronize()
             check(lib.ishmemx_team_sync(team.handle))
 
+        noted = self._noted(("barrier",))
         compared = self._comparing("cpu", call, ("barrier",))
-        return self._lane("cpu", "collectives").submit(lambda: compared(None, None), [])
+        work = self._lane("cpu", "collectives").submit(lambda: compared(None, None), [])
+        if noted is not None:
+            _record.watch(work, noted)
+        return work
 
     def monitored_barrier(
         self, timeout: Any = None, wait_all_ranks: bool = False, **other: Any
@@ -348,9 +367,12 @@ class Group:
         if isinstance(timeout, timedelta):
             timeout = timeout.total_seconds()
         self._barriers += 1
+        noted = self._noted(("monitored_barrier",))
         monitored_barrier(
             self._store, self._barriers, self._rank, self._n, float(timeout), bool(wait_all_ranks)
         )
+        if noted is not None:
+            noted.over()
 
     # ---- several at a time, and the end --------------------------------------------------------------
 

@@ -28,7 +28,7 @@ import torch
 
 from ..._core import kept_files
 from ..._core.errors import ShmemError, ShmemTimeout, UnsupportedError
-from ..._core.library import setting
+from ..._core.library import checks_order, setting
 from ..._foreign import torch as foreign
 from ..._torch.arguments import check_plain
 from . import worker_queues
@@ -44,9 +44,10 @@ _AT_EXIT = 2.0  # seconds for all lanes; a call that waits for ever does not kee
 def lanes() -> Any:
     """What makes lanes: the module in C++, or the one in Python where that is chosen.
 
-    So is it, with a warning, where the one in C++ cannot be had.
+    So is it, with a warning, where the one in C++ cannot be had; and where the checker of order is on,
+    which sees calls in Python alone.
     """
-    return _module() or worker_queues
+    return (None if checks_order() else _module()) or worker_queues
 
 
 @functools.cache

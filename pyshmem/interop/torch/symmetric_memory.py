@@ -22,7 +22,7 @@ import torch.distributed as dist
 
 from ..._core.arrays.checks import stream_handle
 from ..._core.errors import ShmemError, ShmemTimeout, UnsupportedError
-from ..._core.library import SignalOp, check, lib, parse_size
+from ..._core.library import SignalOp, check, lib, parse_size, refuse_order
 from ..._foreign import torch as foreign
 from ..._torch import tensors
 from ..._torch.process_groups import GroupExchange, Interval, Pool, from_process_group
@@ -227,10 +227,11 @@ def use_symmetric_memory(nbytes: int | str, heap: str | None = None) -> None:
         heap: ``"host"`` or ``"device"``; None: the device heap where there are GPUs.
 
     Raises: TypeError, ValueError (heap, nbytes; a block of this heap is there), HeapExhausted,
-        NotInitialized, UnsupportedError (no C++ compiler), RuntimeError (of torch: it has given memory
-        of this kind of device by another allocator before).
+        NotInitialized, UnsupportedError (no C++ compiler; order is checked), RuntimeError (of torch: it
+        has given memory of this kind of device by another allocator before).
     Extension.
     """
+    refuse_order("torch's own symmetric memory")
     if heap is None:
         heap = "device" if runtime.device_name() == "cuda" else "host"
     if heap not in ("host", "device"):

@@ -25,7 +25,7 @@ from ..._foreign import triton_interpreter as foreign
 from ..._foreign.triton_interpreter import get_np_dtype
 from ...check import effects, memory
 from ...check.effects import Effects
-from ...check.log import now
+from ...check.log import inside, now
 from ...check.record import log
 from ..runtime import constants as words
 from ..runtime import context as job
@@ -49,7 +49,15 @@ def _write(name: str, did: Effects) -> None:
 
 
 def begins(grid: Any) -> None:
-    """The host launches a kernel: its programs know what the host knows."""
+    """The host launches a kernel: its programs know what the host knows.
+
+    What a routine of the library launches, as a fused operation, is part of that and not shown.
+    """
+    grid.internal = getattr(inside, "call", False)
+    if grid.internal:
+        for program in grid.ready:
+            program.hidden, program.described = 1, True
+        return
     if not job.settings()[0]:
         raise UnsupportedError(
             "PYSHMEM_CHECK=order does not follow kernels of Triton with PYSHMEM_P2P=0"
@@ -59,6 +67,8 @@ def begins(grid: Any) -> None:
 
 def ends(grid: Any, programs: int) -> None:
     """The kernel has ended, and here the launch with it."""
+    if grid.internal:
+        return
     log().write(now(), 0, "launch", [("J", 1, programs)])
     for key, count in grid.met.items():
         _calls[key] += count

@@ -76,6 +76,7 @@ class Grid:
         self.hub, self.thread = getcurrent(), threading.get_ident()
         self.pausing = self.yielding = 0
         self.met: Counter[Any] = Counter()  # of ``record``: meetings of whole grids
+        self.internal = False  # of ``record``: a part of one of the library's routines
         self.function, self.arguments = function, arguments
         # The x axis is the fastest, as in CUDA: a program's number is its %ctaid.
         places = itertools.product(*(range(extent) for extent in reversed(dimensions)))

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Records for the checker of order what programs do with tensors of torch on the heaps.
+
+A dispatch mode sees each operation of torch, with the elements that it reads and writes by its schema;
+operators of pyshmem, calls of process groups and fused operations are collectives, whose own accesses
+are the library's and not shown. Not seen is what goes by another view of the memory, as NumPy's. Nothing
+of it is imported while ``order`` is off.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from .._core.library import lib, refuse_deliver
+from .._foreign import torch as foreign
+from ..check import effects, memory
+from ..check.effects import Effects
+from ..check.log import inside, now
+from ..check.record import log
+from ..host.teams.team import TEAM_WORLD, Team
+from . import tensors
+from .teams import team_of
+
+#: Operations that touch no element, though they return no view.
+_LOOKING = (
+    "empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like",
+    "new_empty", "new_empty_strided", "new_zeros", "new_ones", "new_full", "is_same_size", "set_",
+    "resize_", "_unsafe_view", "_reshape_alias", "lift", "lift_fresh", "sym_size", "sym_stride",
+    "sym_numel", "sym_storage_offset", "record_stream",
+)  # fmt: skip
+#: Namespaces of calls that are seen elsewhere: those of process groups in ``group_call``.
+_ELSEWHERE = frozenset(("c10d", "_c10d_functional", "c10d_functional", "prim", "profiler"))
+
+
+def _off() -> bool:
+    return getattr(inside, "call", False) or not lib.ishmemx_initialized()
+
+
+# ---- elements ------------------------------------------------------------------------------------
+
+
+def _place(tensor: Any) -> Any:
+    """PE, heap and byte ranges of a tensor's elements; None: it has none on a heap."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.device.type != "cpu":
+        return None
+    try:
+        address, size = tensor.data_ptr(), tensor.element_size()
+        strides = [step * size for step in tensor.stride()]
+    except (RuntimeError, NotImplementedError):
+        return None  # it has no memory, or no strides
+    return memory.ranges_from(address, list(tensor.shape), strides, size)
+
+
+def _tensors_in(given: Any) -> Iterator[torch.Tensor]:
+    if isinstance(given, torch.Tensor):
+        yield given
+    elif isinstance(given, dict):
+        yield from _tensors_in(list(given.values()))
+    elif isinstance(given, (list, tuple)):
+        for one in given:
+            yield from _tensors_in(one)
+
+
+def _touched(code: str, tensors: Any, *more: Any) -> Effects:
+    places = filter(None, map(_place, _tensors_in(tensors)))
+    return [(code, *place, *more) for place in places]
+
+
+def _written(tensors: Any) -> Effects:
+    return _touched("w", tensors, None)
+
+
+@functools.cache
+def _modes(operation: Any) -> dict[str, str]:
+    """What an operation does to each of its arguments: r or w; of one that touches nothing, nothing."""
+    schema = operation._schema
+    namespace, _, name = schema.name.partition("::")
+    is_view = any(one.alias_info and not one.alias_info.is_write for one in schema.returns)
+    if is_view or namespace in _ELSEWHERE or name in _LOOKING:
+        return {}
+    return {
+        one.name: "w" if one.alias_info and one.alias_info.is_write else "r"
+        for one in schema.arguments
+    }
+
+
+class _Mode(foreign.DispatchMode):
+    """Notes what operations of torch touch on the heaps."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        if _off():
+            return func(*args, **named)
+        if func.namespace == "pyshmem":
+            return _operator(func, args, named)
+        if modes := _modes(func):
+            names = [one.name for one in func._schema.arguments]
+            given = {**dict(zip(names, args, strict=False)), **named}
+            self._note(func._schema.name.partition("::")[2], modes, given)
+        return func(*args, **named)
+
+    @staticmethod
+    def _note(name: str, modes: dict[str, str], given: dict[str, Any]) -> None:
+        for code, more in (("r", ()), ("w", (None,))):
+            for argument, value in given.items():
+                if modes.get(argument) == code:
+                    for effect in _touched(code, value, *more):
+                        log().touch(0, name.rstrip("_"), effect)
+
+
+# ---- collectives ---------------------------------------------------------------------------------
+
+
+def _between(name: str, before: Effects, did: Callable[[], Any], behind: Any) -> Any:
+    """``did``, a call of the library, between its records; ``behind`` makes the second of its result."""
+    if before:
+        log().write(now(), 0, name, before)
+    log().flush()
+    inside.call = True
+    try:
+        result = did()
+    finally:
+        inside.call = False
+    if found := behind(result):
+        log().write(now(), 0, name, found)
+    return result
+
+
+def _operator(func: Any, args: Any, named: dict[str, Any]) -> Any:
+    """An operator of ``torch.ops.pyshmem``."""
+    name = func._schema.name.partition("::")[2]
+    arguments = func._schema.arguments
+    given = {one.name: one.default_value for one in arguments if one.has_default_value()}
+    given |= dict(zip([one.name for one in arguments], args, strict=False)) | named
+    call = functools.partial(func, *args, **named)
+    try:
+        before, behind = _DESCRIBED.get(name, _collective)(given)
+    except effects.REFUSED:  # by the operator itself
+        return _between(name, [], call, lambda _: [])
+    return _between(name, before, call, behind)
+
+
+def _collective(given: dict[str, Any]) -> Any:
+    """All hear all, or the root: tensors that are given are read, those that come back written."""
+    team = team_of(int(given.get("team") or 0))
+    how, root = ("root", int(given["root"])) if "root" in given else ("all", 0)
+    enter, leave = effects.meet(team, how, root, "torch")
+    own = [value for key, value in given.items() if key != "out"]
+    changed = [given.get("tensor"), given.get("out")]
+    if how == "root" and team.my_pe() != root:
+        own = []
+    return (
+        [*_touched("r", own), *enter],
+        lambda result: [*leave, *_written([changed, result])],
+    )
+
+
+def _put_signal(given: dict[str, Any]) -> Any:
+    source = given["source"]
+    dest, pe = _span(given["dest"]), int(given["pe"])
+    data = None
+    if source.nelement():
+        heap, offset = memory.own(dest)
+        data = heap, ((offset, offset + source.nelement() * source.element_size()),)
+    heap, offset = memory.own(_span(given["sig"]))
+    how = effects.signal_op(given["sig_op"])
+    sent = ("d", pe, data, 0, (heap, offset, offset + 8), how, int(given["signal"]))
+    return [*_touched("r", source), sent], lambda _: []
+
+
+def _wait_signal(given: dict[str, Any]) -> Any:
+    word = memory.Span(given["sig"])
+    row = [(0, given["value"])]
+    standing = effects.stands(word, row, given["cmp"])
+    waited = effects.wait_for(word, 0, given["cmp"], given["value"])
+    return [standing], lambda _: [waited(None)]
+
+
+def _barrier(given: dict[str, Any]) -> Any:
+    enter, leave = effects.meet(team_of(int(given.get("team") or 0)), "all", 0, "torch")
+    return [("Q", None, None), *enter], lambda _: leave
+
+
+def _span(tensor: torch.Tensor) -> int:
+    return int(tensor.data_ptr())
+
+
+_DESCRIBED: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "put_signal": _put_signal, "wait_signal": _wait_signal, "barrier": _barrier,
+}  # fmt: skip
+
+
+# ---- fused operations ----------------------------------------------------------------------------
+
+
+def fused(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A fused operation: a collective of its team that reads tensors and writes its results."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*given: Any, **options: Any) -> Any:
+        if _off() or torch.compiler.is_compiling():
+            return function(*given, **options)
+        did = functools.partial(function, *given, **options)
+        try:
+            bound = signature.bind(*given, **options)
+            bound.apply_defaults()
+            team = _team_in(bound.arguments)
+        except TypeError:
+            return did()  # which says what is wrong
+        if not isinstance(team, Team):
+            return _between(function.__name__, [], did, lambda _: [])
+        enter, leave = effects.meet(team, "all", 0, "fused")
+        read = [value for key, value in bound.arguments.items() if "out" not in key]
+        written = [value for key, value in bound.arguments.items() if "out" in key]
+        before = [*_touched("r", read), *enter]
+        return _between(
+            function.__name__, before, did, lambda found: [*leave, *_written([written, found])]
+        )
+
+    return call
+
+
+def _team_in(arguments: dict[str, Any]) -> Any:
+    """The team that is given, or that of a handle."""
+    if "team" in arguments:
+        return arguments["team"]
+    teams = (getattr(value, "team", None) for value in arguments.values())
+    return next((team for team in teams if isinstance(team, Team)), TEAM_WORLD)
+
+
+# ---- process groups ------------------------------------------------------------------------------
+
+#: Calls so far of each group, and messages of each pair; the same on all members.
+_calls: Counter[Any] = Counter()
+_lock = threading.Lock()
+#: Lanes of messages are named by their direction.
+_MESSAGES = {"to": "send", "from": "recv"}
+
+
+class Call:
+    """A call of a process group: its tensors are in use from here until it is waited for."""
+
+    def __init__(self, name: str, before: Effects, behind: Effects) -> None:
+        self._name, self._behind = name, behind
+        self._site = log().site()
+        self._is_over = False
+        log().write_at(now(), 0, self._site, name, before)
+        log().flush()
+
+    def over(self) -> None:
+        """Somebody knows that it is done."""
+        with _lock:
+            first, self._is_over = not self._is_over, True
+        if first and lib.ishmemx_initialized():
+            log().write(now(), 0, self._name, self._behind)
+
+
+def group_call(
+    group: tuple[Any, int, int], facts: Sequence[Any], inputs: Any = (), outputs: Any = ()
+) -> Call | None:
+    """A call of a process group begins.
+
+    Args:
+        group: what names it on all its members, the caller's rank, and how many members there are.
+        facts: the routine and what is said of it; of one with a root, or another member, that is the
+            last one.
+        inputs, outputs: tensors.
+    """
+    if _off():
+        return None
+    key, me, n = group
+    routine, peer = _MESSAGES.get(facts[0], str(facts[0])), facts[-1]
+    if routine in ("send", "recv"):
+        key = (*key, me, peer) if routine == "send" else (*key, peer, me)
+    _calls[key] += 1
+    meeting = "torch", key, _calls[key]
+    if routine == "send" or (routine == "broadcast" and me == peer):
+        inputs, outputs = (*inputs, *outputs), ()
+    enter: Effects = [("E", meeting, me)]
+    leave: Effects = [("X", meeting, me, n, "all", 0)]
+    if routine == "send":
+        leave = []
+    elif routine == "recv":
+        enter, leave = [], [("X", meeting, me, 1, "all", 0)]
+    elif routine in ("broadcast", "scatter"):
+        leave = [("X", meeting, me, n, "root", peer)]
+    elif routine in ("reduce", "gather") and me != peer:
+        leave = [("X", meeting, me, n, "root", me)]
+    use = ("torch", key, _calls[key], me), me
+    before = [*_touched("rq", inputs, *use), *_touched("wq", outputs, *use), *enter]
+    return Call(routine, before, [("Q", use[0], None), *leave])
+
+
+def watch(work: Any, call: Call) -> None:
+    """Who waits for a work of a group, or sees that it is complete, has heard the others."""
+    wait, completed, future = work.wait, work.is_completed, work.get_future
+
+    def waits(*given: Any, **named: Any) -> Any:
+        found = wait(*given, **named)
+        call.over()
+        return found
+
+    def is_completed() -> bool:
+        found = bool(completed())
+        if found:
+            call.over()
+        return found
+
+    def get_future() -> Any:
+        found = future()
+        found.add_done_callback(lambda _: call.over())  # who waits for it in C++ is not seen
+        return found
+
+    work.wait = work.synchronize = waits
+    work.is_completed, work.get_future = is_completed, get_future
+
+
+# ---- install -------------------------------------------------------------------------------------
+
+
+def _tolist(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    @functools.wraps(plain)
+    def tolist(self: Any) -> Any:
+        if not _off():
+            for effect in _touched("r", self):
+                log().touch(0, "tolist", effect)
+        return plain(self)
+
+    return tolist
+
+
+def _new(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """The heap gives bytes, which reports name as elements of the tensor."""
+
+    @functools.wraps(plain)
+    def new(size: Any, dtype: Any, *given: Any, **named: Any) -> Any:
+        kind = dtype or torch.get_default_dtype()
+        memory.elements = getattr(kind, "itemsize", 1), size
+        try:
+            return plain(size, dtype, *given, **named)
+        finally:
+            memory.elements = None
+
+    return new
+
+
+def _ready(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """All PEs have set the elements of a new tensor."""
+
+    @functools.wraps(plain)
+    def ready(*given: Any) -> Any:
+        enter, leave = effects.meet(TEAM_WORLD, begun="ready")
+        return _between("ready", enter, lambda: plain(*given), lambda _: leave)
+
+    return ready
+
+
+def install() -> None:
+    """Follow torch in this thread from here on. Once, when ``pyshmem.interop.torch`` is imported."""
+    refuse_deliver("process groups and tensors of torch")
+    foreign.TOLIST.wrap(_tolist)
+    tensors._new, tensors._ready = _new(tensors._new), _ready(tensors._ready)
+    _Mode().__enter__()
