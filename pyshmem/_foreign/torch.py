@@ -9,8 +9,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.distributed import _functional_collectives, distributed_c10d
-from torch.utils._pytree import tree_leaves
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from .hooks import Hook
 
