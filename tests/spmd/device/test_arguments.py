@@ -195,12 +195,13 @@ WHOLE = [np.int16(1), np.uint64(1), True, np.bool_(True)]
 def test_a_fraction_in_place_of_a_whole_number_is_refused(job, routine):
     """By every routine, for each of its numbers, before anything else is looked at."""
     names, wrong = list(inspect.signature(ROUTINES[routine]).parameters), []
+    others = {name: 0 if name in WHOLE_NUMBERS else None for name in names}
 
     def kernel():
         for name in whole_of(routine):
             for value in FRACTIONS:
                 try:
-                    ROUTINES[routine](**{one: value if one == name else None for one in names})
+                    ROUTINES[routine](**{**others, name: value})
                 except TypeError as error:
                     if f"{routine}: {name} is a whole number, not" not in str(error):
                         wrong.append((name, value, str(error)))
@@ -208,6 +209,40 @@ def test_a_fraction_in_place_of_a_whole_number_is_refused(job, routine):
                     wrong.append((name, value, ""))
 
     cuda.jit(kernel)[1, 1]()
+    cuda.synchronize()
+    assert not wrong
+
+
+ARRAYS = {
+    "source", "dest", "fetch", "sig_addr", "ivar", "ivars", "cmp_values", "pes", "lock", "indices",
+}  # fmt: skip
+
+
+@pytest.mark.skipif(CPU or not SIM, reason="a GPU's compiler knows no such routine of a number")
+@pytest.mark.parametrize("routine", sorted(ROUTINES))
+def test_what_is_no_array_is_refused_in_place_of_one(job, place, routine):
+    """By name, by every routine, for each of its arrays; None, too, and None in place of a number."""
+    names = {
+        name: parameter
+        for name, parameter in inspect.signature(ROUTINES[routine]).parameters.items()
+        if parameter.default is parameter.empty
+    }
+    array, wrong = place(np.zeros(2, np.uint64)), []
+
+    def kernel(array):
+        right = {name: array if name in ARRAYS else 0 for name in names}
+        for name in names:
+            values = [None, 5, "x"] if name in ARRAYS else [None] if name in WHOLE_NUMBERS else []
+            for value in values:
+                try:
+                    ROUTINES[routine](**{**right, name: value})
+                except TypeError as error:
+                    if not str(error).startswith(f"{routine}: {name}"):
+                        wrong.append((name, value, str(error)))
+                else:
+                    wrong.append((name, value, ""))
+
+    cuda.jit(kernel)[1, 1](array)
     cuda.synchronize()
     assert not wrong
 

@@ -19,7 +19,7 @@ import numpy as np
 from ...._core.library import checks_order, lib, not_initialized
 from ...._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
 from ...._core.values import is_integer
-from ...families import BY_NUMBER, WHOLE_NUMBERS, not_whole
+from ...families import BY_NUMBER, WHOLE_NUMBERS, not_an_array, not_whole
 from ...state import MODULE
 from . import scheduler
 from .arrays import unwrapped
@@ -179,12 +179,16 @@ _OTHER_INTEGERS = frozenset(
 )
 
 
+#: In place of an argument that is not given.
+_LEFT_OUT = object()
+
+
 def public_routine(function: Any) -> Any:
     """``function`` as kernels call it: the thread is in it meanwhile.
 
     It takes NumPy's integers but int64, from arguments and arrays of kernels, as ours.
     """
-    name, written, whole = function.__name__, _written(function), _whole(function)
+    name, arrays, whole = function.__name__, _arrays(function), _whole(function)
     seen: Callable[..., Any] | None = None
     if checks_order():
         from . import record
@@ -193,15 +197,25 @@ def public_routine(function: Any) -> Any:
 
     @functools.wraps(function)
     def public(*arguments: Any, **named: Any) -> Any:
-        for position, parameter in written:
-            given = arguments[position] if position < len(arguments) else named.get(parameter)
-            given = unwrapped(given)
-            if isinstance(given, np.ndarray) and not given.flags.writeable:
-                raise ValueError(f"{name}: {parameter} is read-only")
-        for position, parameter in whole:
-            given = arguments[position] if position < len(arguments) else named.get(parameter)
-            if type(given) is not int and not _is_whole(given):
+        for position, parameter, default in whole:
+            given = (
+                arguments[position] if position < len(arguments) else named.get(parameter, default)
+            )
+            if type(given) is not int and given is not default and not _is_whole(given):
                 raise TypeError(not_whole(name, parameter, f"{given!r} ({type(given).__name__})"))
+        for position, parameter, is_written in arrays:
+            given = (
+                arguments[position]
+                if position < len(arguments)
+                else named.get(parameter, _LEFT_OUT)
+            )
+            if given is _LEFT_OUT:
+                continue  # Python says so
+            if not isinstance(given := unwrapped(given), np.ndarray):
+                what = "None" if given is None else f"{given!r:.40} ({type(given).__name__})"
+                raise TypeError(f"{name}: {parameter}: {not_an_array(what)}")
+            if is_written and not given.flags.writeable:
+                raise ValueError(f"{name}: {parameter} is read-only")
         thread = scheduler.current()
         outer, thread.routine = thread.routine, name
         try:
@@ -218,24 +232,28 @@ def public_routine(function: Any) -> Any:
     return public
 
 
-def _written(function: Any) -> list[tuple[int, str]]:
-    """The parameters whose arrays a routine writes to, here or at a PE."""
-    names = {"dest", "fetch", "lock", "indices"}
+def _arrays(function: Any) -> list[tuple[int, str, bool]]:
+    """The parameters that are arrays, and whether a routine writes to them, here or at a PE."""
+    written = {"dest", "fetch", "lock", "indices"}
     if not function.__name__.startswith(("signal_fetch", "signal_wait")):
-        names.add("sig_addr")
+        written.add("sig_addr")
+    names = written | {"source", "ivar", "ivars", "sig_addr", "cmp_values", "pes"}
     parameters = inspect.signature(function).parameters
-    return [(position, name) for position, name in enumerate(parameters) if name in names]
+    return [(at, name, name in written) for at, name in enumerate(parameters) if name in names]
 
 
-def _whole(function: Any) -> list[tuple[int, str]]:
-    """The parameters that are whole numbers."""
+def _whole(function: Any) -> list[tuple[int, str, Any]]:
+    """The parameters that are whole numbers, and what stands for those that are left out."""
     parameters = inspect.signature(function).parameters
-    return [(position, name) for position, name in enumerate(parameters) if name in WHOLE_NUMBERS]
+    return [
+        (at, name, _LEFT_OUT if parameter.default is parameter.empty else parameter.default)
+        for at, (name, parameter) in enumerate(parameters.items())
+        if name in WHOLE_NUMBERS
+    ]
 
 
 def _is_whole(given: Any) -> bool:
-    """Of an argument, which may be None where one is left out."""
-    return given is None or is_integer(given) or isinstance(given, np.bool_)
+    return is_integer(given) or isinstance(given, np.bool_)
 
 
 def _plain(value: Any) -> Any:
