@@ -2,7 +2,8 @@
 """Device functions that Numba calls without having compiled them: their LLVM text is at hand.
 
 Reaches into numba-cuda: ``dispatcher.compile_cuda``, ``CUDACompileResult``, ``FunctionDescriptor``, and
-what a kernel's ``CUDACodeLibrary`` asks of the libraries that it links. Seen in numba-cuda 0.30.4.
+what a kernel's ``CUDACodeLibrary`` asks of the libraries that it links, ``driver.ObjectCode``. Seen in
+numba-cuda 0.30.4.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from cuda.bindings import nvjitlink
 from llvmlite import ir
 from numba.cuda import codegen, compiler, dispatcher
-from numba.cuda.core import funcdesc
+from numba.cuda.core import config, funcdesc
 from numba.cuda.cudadrv import driver, nvvm
 from numba.cuda.descriptor import cuda_target
 from numba.cuda.target import CUDACallConv
@@ -106,6 +107,16 @@ class TextLibrary:
 def self_contained(library: Any) -> bool:
     """Is the code of this library all that it needs: no files to link, no arrays of the host?"""
     return not (library._linking_files or library._setup_functions or library.referenced_objects)
+
+
+def links_as_it_is(library: Any) -> bool:
+    """Is a kernel made of its text alone, and does nobody want to read what the linker reads?"""
+    return self_contained(library) and not (library._teardown_functions or config.DUMP_ASSEMBLY)
+
+
+def machine_code(code: bytes, name: str) -> Any:
+    """What a kernel's library keeps as the outcome of its link."""
+    return driver.ObjectCode.from_cubin(code, name=name)
 
 
 def result_of(

@@ -101,3 +101,15 @@ def test_a_text_that_is_not_that_of_its_name_is_noticed() -> None:
     ):
         with pytest.raises(ValueError, match="pyshmem_"):
             content_names.check(Routine(routine.root, functions))
+
+
+def test_a_digest_of_modules_is_of_all_but_their_numbers() -> None:
+    digest = content_names.digest
+    one = [module("_ZN1fB2v4", "_ZN1gB2v5"), module("_ZN1gB2v5", value=1)]
+    assert digest(one) == digest([module("_ZN1fB1v9", "_ZN1gB1v7"), module("_ZN1gB1v7", value=1)])
+    for other in (
+        [module("_ZN1hB2v4", "_ZN1gB2v5"), one[1]],  # another name, which profilers show
+        [one[0], module("_ZN1gB2v5", value=2)],
+        [module("_ZN1fB2v4", "_ZN1kB2v5"), one[1]],  # a function of elsewhere
+    ):
+        assert digest(other) != digest(one)

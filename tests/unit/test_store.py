@@ -13,7 +13,8 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvvm", reason="NVVM is not installed")
 
-#: Prints, for kernels that call routines, how many functions Numba compiled and a digest of the PTX.
+#: Prints, for kernels that call routines, how many functions Numba compiled, how often it linked, and a
+#: digest of the PTX.
 PROGRAM = """
 import hashlib, json, re, struct, sys
 from collections import Counter
@@ -22,6 +23,7 @@ from types import SimpleNamespace
 import pyshmem
 import numba.cuda.dispatcher as dispatcher
 from numba.cuda import codegen, compiler, types
+from numba.cuda.cudadrv import driver
 from pyshmem import device as shmem
 
 CC = tuple(map(int, sys.argv[1].split(".")))
@@ -34,6 +36,12 @@ def compile_extra(*args, **kwargs):
     seen.append(kwargs["func"])
     return plain(*args, **kwargs)
 compiler.compile_extra = compile_extra
+links = []
+complete = driver._Linker.complete
+def count_and_complete(linker):
+    links.append(linker)
+    return complete(linker)
+driver._Linker.complete = count_and_complete
 
 def put(dest, source):
     shmem.put_work_group(dest, source, 1)
@@ -58,16 +66,18 @@ def nbytes_of_code(elf):
 
 DATA = types.float32[::1]
 def code_of(kernel, debug=False, kinds=(DATA, DATA)):
-    del seen[:]
+    del seen[:], links[:]
     made = dispatcher._Kernel(kernel, kinds, debug=debug, opt=not debug, lto=False)
     library = made._codelibrary
     text = library.get_asm_str()
-    size = nbytes_of_code(bytes(library.get_cubin().code))
+    cubin = bytes(library.get_cubin().code)
+    assert library._entry_name.encode() in cubin, library._entry_name
+    size = nbytes_of_code(cubin)
     names = dict.fromkeys(re.findall(r"_ZN\\w+", text))  # of a process, but for the routines'
     for number, name in enumerate(names):
         text = re.sub(rf"\\b{re.escape(name)}\\b", f"n{number}", text)
     opcodes = Counter(re.findall(r"(?m)^\\s+(?:@!?%p\\d+ )?([a-z][\\w.]+)\\s", text))
-    return {"compiled": len(seen), "opcodes": opcodes, "size": size,
+    return {"compiled": len(seen), "linked": len(links), "opcodes": opcodes, "size": size,
             "ptx": hashlib.sha256(text.encode()).hexdigest(),
             "called": [one.routine for one in library.pyshmem_called],
             "registers": library._max_registers}
@@ -103,6 +113,10 @@ def first(tmp_path_factory):
     return folder, run(folder)
 
 
+#: What differs between a first process and a second one.
+COUNTS = {"compiled": 0, "linked": 0}
+
+
 def names_of(folder: Path) -> set[str]:
     return {path.name for path in (folder / "routines").iterdir()}
 
@@ -117,6 +131,7 @@ def test_a_second_process_compiles_the_kernel_alone_to_the_same_code(first) -> N
     folder, cold = first
     assert cold["put"]["compiled"] > 20
     assert cold["again"]["compiled"] == 1
+    assert (cold["put"]["linked"], cold["again"]["linked"]) == (1, 0)
     assert {name.rpartition("-")[0] for name in names_of(folder)} == {
         "put_work_group", "put_signal_work_group", "barrier_all_work_group", "g",
     }  # fmt: skip
@@ -126,7 +141,8 @@ def test_a_second_process_compiles_the_kernel_alone_to_the_same_code(first) -> N
     assert warm["whole"]  # what is not launched has all its code
     for kernel, row in cold.items():
         assert warm[kernel]["compiled"] == 1, kernel
-        assert {**warm[kernel], "compiled": 0} == {**row, "compiled": 0}, kernel
+        assert warm[kernel]["linked"] == 0, kernel
+        assert warm[kernel] | COUNTS == row | COUNTS, kernel
     assert warm["debug"]["called"] == ["barrier_all_work_group"]  # as machine code; put is inlined
     assert warm["twice"]["called"] == []
     assert warm["twice"]["registers"] == 64
@@ -145,7 +161,11 @@ def test_files_that_are_broken_or_anothers_are_made_again(first) -> None:
         elif path.name.startswith("g-"):  # whole, of another name
             (other,) = routines.glob("barrier*")
             path.write_bytes(other.read_bytes())
+    kernels = sorted(folder.glob("kernel-*"))
+    kernels[0].write_bytes(kernels[1].read_bytes())
+    kernels[1].write_bytes(b"")
     again = run(folder)
+    assert sum(row["linked"] for row in again.values()) == 2
     assert again["put"]["compiled"] > 20
     assert again["fetch"]["compiled"] > 1
     assert {name: row["ptx"] for name, row in again.items()} == {
@@ -162,6 +182,7 @@ def test_another_architecture_has_files_of_its_own_and_without_the_store_there_a
     folder, cold = first
     before = texts_of(folder)
     other = run(folder, "8.0")
+    assert other["put"]["linked"] == 1
     assert other["put"]["compiled"] > 20
     assert len(texts_of(folder)) == 2 * len(before)
     none = run(tmp_path / "none", store="none")

@@ -69,6 +69,17 @@ def content_name(text: str, name: str) -> str:
     return f"{_origin(name)}_{hashlib.sha256(bare.encode()).hexdigest()[:32]}"
 
 
+def digest(texts: list[str]) -> str:
+    """Of the modules of one program, whatever numbers its process has given to their functions."""
+    bare = [_OWN.sub("", text) for text in texts]
+    names = dict.fromkeys(name for text in bare for name in _DEFINE.findall(text))
+    named = {name: f"{_origin(name)}{_SELF}{number}" for number, name in enumerate(names)}
+    made = hashlib.sha256()
+    for text in bare:
+        made.update(_WORD.sub(lambda word: named.get(word[0], word[0]), text).encode())
+    return made.hexdigest()
+
+
 def freeze(texts: list[str], root: str) -> Routine:
     """The functions of one routine under such names; ``texts``: its modules, each with one function.
 

@@ -1,19 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each LLVM module of a kernel goes to the compiler once.
+"""Each LLVM module of a kernel goes to the compiler once, and each kernel once on a host.
 
 numba-cuda lists a library once for every way that leads to it, which for a collective is nine times on
 average, and NVVM reads them all; of a kernel with ``debug=True`` it compiles and assembles each of them.
+
+What NVVM and the linker make of a kernel that calls routines is kept in a file under a name made of all
+that it depends on: one PE compiles while the others wait, and the next job does not at all.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator
+from hashlib import sha256
 from typing import Any
 
 from numba.cuda import codegen
 
+from ..._core import kept_files
+from ..._core.library import setting_number
 from ..._foreign import numba_cuda
+from ..._foreign import numba_cuda_texts as foreign
 from ..._foreign.numba_cuda_texts import TextLibrary
+from . import content_names
+
+#: Of the files of kernels: part of their names.
+_FORMAT = 1
 
 
 def libraries_of(library: Any, without: Collection[Any] = ()) -> list[Any]:
@@ -67,3 +79,50 @@ def link_each_module_once(called_by: Callable[[Any], Collection[Any]]) -> None:
         return list(_modules(library, called_by(library) if library._entry_name else ()))
 
     numba_cuda.LLVM_MODULES.replace(property(modules))
+
+
+def _key(library: Any, called: Collection[Any], cc: tuple[Any, ...]) -> list[Any] | None:
+    """All that a kernel's machine code depends on; None: it is not kept.
+
+    Routines that were compiled before have names made of their content. Kernels that call none are left
+    to Numba.
+    """
+    routines = [one.name for one in libraries_of(library) if isinstance(one, TextLibrary)]
+    if not routines or not foreign.is_of_kernel(library) or not foreign.links_as_it_is(library):
+        return None
+    options = sorted((name, str(value)) for name, value in library._nvvm_options.items())
+    limits = [library._max_registers, setting_number("KERNEL_REGISTERS")]  # of the called ones, too
+    how = [library._lto, *limits, library.needs_cudadevrt, list(cc), options]
+    by = [_FORMAT, kept_files.origin(), foreign.dialect(), foreign.linker_version()]
+    own = content_names.digest(own_texts(library))
+    return [own, routines, [one.name for one in called], how, by]
+
+
+def link_once_on_a_host(
+    library: Any, called: Collection[Any], cc: tuple[Any, ...], link: Callable[[], Any]
+) -> Any:
+    """What ``link`` makes of a kernel, or made of it before, here or in another process.
+
+    That has the entry's name of the process that made it, which differs by a number.
+    """
+    key = None if cc in library._cubin_cache else _key(library, called, cc)
+    if key is None:
+        return link()
+    name = sha256(json.dumps(key).encode()).hexdigest()[:32]
+    made: list[Any] = []
+
+    def make() -> kept_files.File:
+        made.append(link())
+        told = str(library._linkerinfo_cache.get(cc, ""))
+        return {"name": name, "entry": library._entry_name, "told": told}, bytes(made[0].code)
+
+    def use(file: kept_files.File) -> Any:
+        about, code = file
+        if made or about.get("name") != name or not {"entry", "told"} <= about.keys():
+            return made[0] if made else None
+        library._entry_name = about["entry"]
+        library._linkerinfo_cache[cc] = about["told"]
+        library._cubin_cache[cc] = foreign.machine_code(code, about["entry"])
+        return library._cubin_cache[cc]
+
+    return kept_files.kept(kept_files.folder() / f"kernel-{name}.cubin", make, use)
