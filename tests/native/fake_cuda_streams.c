@@ -305,7 +305,7 @@ CUresult cuEventQuery(event_t *event) {
     return done ? SUCCESS : NOT_READY;
 }
 
-/* ---- graphs: the captured work, which is both the graph and what can be fake.launched ---- */
+/* ---- graphs: the captured work; what can be launched has its own copy ---- */
 
 CUresult cuStreamBeginCapture_v2(stream_t *stream, int how) {
     (void)how;
@@ -330,28 +330,60 @@ CUresult cuStreamEndCapture(stream_t *stream, work_t **graph) {
     *graph = stream->captured;
     return SUCCESS;
 }
-CUresult cuGraphInstantiateWithFlags(work_t **executable, work_t *graph, unsigned long long flags) {
+typedef struct executable {
+    work_t *first;
+} executable_t;
+
+static void free_works(work_t *work) {
+    while (work) {
+        work_t *next = work->next;
+        free(work);
+        work = next;
+    }
+}
+
+static work_t *copy_works(const work_t *work) {
+    work_t *first = NULL, **last = &first;
+
+    for (; work; work = work->next) {
+        *last = malloc(sizeof **last);
+        **last = *work;
+        last = &(*last)->next;
+    }
+    *last = NULL;
+    return first;
+}
+
+CUresult cuGraphInstantiateWithFlags(executable_t **executable, work_t *graph, unsigned long long flags) {
     (void)flags;
-    *executable = graph;
+    *executable = malloc(sizeof **executable);
+    (*executable)->first = copy_works(graph);
     return SUCCESS;
 }
-CUresult cuGraphLaunch(work_t *executable, stream_t *stream) {
+/* As the driver: a graph of more or less, or of a cooperative kernel, is not taken. */
+CUresult cuGraphExecUpdate_v2(executable_t *executable, work_t *graph, void *told) {
+    memset(told, 0, sizeof(int));
+    for (const work_t *old = executable->first, *new = graph; old || new; old = old->next, new = new->next)
+        if (!old || !new || (new->kind == LIBRARY_KERNEL && new->narrow))
+            return INVALID_VALUE;
+    free_works(executable->first);
+    executable->first = copy_works(graph);
+    return SUCCESS;
+}
+CUresult cuGraphLaunch(executable_t *executable, stream_t *stream) {
     __atomic_add_fetch(&fake.graphs, 1, __ATOMIC_SEQ_CST);
-    for (const work_t *work = executable; work; work = work->next)
+    for (const work_t *work = executable->first; work; work = work->next)
         if (fake_enqueue(stream, *work))
             return INVALID_VALUE;
     return SUCCESS;
 }
 CUresult cuGraphDestroy(work_t *graph) {
-    (void)graph;
+    free_works(graph);
     return SUCCESS;
 }
-CUresult cuGraphExecDestroy(work_t *executable) {
-    while (executable) {
-        work_t *work = executable;
-        executable = work->next;
-        free(work);
-    }
+CUresult cuGraphExecDestroy(executable_t *executable) {
+    free_works(executable->first);
+    free(executable);
     return SUCCESS;
 }
 

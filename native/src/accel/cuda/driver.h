@@ -25,6 +25,10 @@ typedef struct CUlib_st *CUlibrary;
 typedef struct CUkern_st *CUkernel;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct {
+    int result;
+    void *errorNode, *errorFromNode;
+} CUgraphExecUpdateResultInfo;
 typedef unsigned long long CUmemHandle; /* CUmemGenericAllocationHandle */
 typedef struct {
     int type, id;
@@ -167,7 +171,7 @@ enum {
     X_(CtxSetLimit, cuCtxSetLimit, (int, size_t))
 
 /* Since 12.0 and 12.4, those of memory since 10.2; NULL where the driver is older: then there are no kernels on
- * streams, or they load late, or nobody knows what a kernel takes, or no heap grows. */
+ * streams, or they load late, or nobody knows what a kernel takes, or no heap grows, or no launch is kept. */
 #define PYSH_CUDA_NEWER_CALLS(X_)                                                                                \
     X_(MemAddressReserve, cuMemAddressReserve, (CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long)) \
     X_(MemAddressFree, cuMemAddressFree, (CUdeviceptr, size_t))                                                  \
@@ -178,6 +182,7 @@ enum {
     X_(MemSetAccess, cuMemSetAccess, (CUdeviceptr, size_t, const CUmemAccessDesc *, size_t))                     \
     X_(MemExport, cuMemExportToShareableHandle, (void *, CUmemHandle, int, unsigned long long))                  \
     X_(MemImport, cuMemImportFromShareableHandle, (CUmemHandle *, void *, int))                                  \
+    X_(GraphExecUpdate, cuGraphExecUpdate_v2, (CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo *))             \
     X_(LaunchKernelEx, cuLaunchKernelEx, (const CUlaunchConfig *, CUfunction, void **, void **))                 \
     X_(LibraryLoadData, cuLibraryLoadData,                                                                       \
        (CUlibrary *, const void *, void *, void *, unsigned, void *, void *, unsigned))                          \

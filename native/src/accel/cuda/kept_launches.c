@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The driver takes 2.4 to 3.0 us of the host's time for a launch of a kernel and 1.3 for one of a graph of that kernel
- * (H100, driver 580). A graph is made for what has come FROM times one behind the other in its place of the table.
+ * (H100, driver 580). A graph is for what has come FROM times one behind the other in its place of the table.
+ *
+ * Graphs are made when a job begins: to make one may wait for all kernels that run, when the driver needs memory for
+ * it, and one of these may wait for what this thread does next. Later they are only given other kernels, which waits
+ * for none.
  *
  * Launches of one graph wait for each other, so each stream has its own. In a capture kernels are launched as they are:
  * graphs in a graph have no programmatic edges. */
@@ -15,7 +19,7 @@ enum {
     PLACES = 64, /* a power of two */
     MOST_WORDS = 32,
     FROM = 4,
-    IDLE = 256,           /* launches of others in its place, behind which a graph is given up */
+    IDLE = 256,           /* launches of others in its place, behind which a graph is for the next */
     FIRST_REAL_STREAM = 3 /* a default stream is another one for each thread, or waits for others */
 };
 
@@ -27,6 +31,7 @@ typedef struct kept {
     unsigned times;  /* so often it has come, */
     unsigned others; /* and so many others since */
     CUgraphExec executable;
+    bool recorded; /* it is the graph of this launch */
 } kept_t;
 
 /* For the table. Who finds it taken launches as usual: a launch waits where the stream's queue is full, and what makes
@@ -49,22 +54,15 @@ static bool is_same(const kept_t *kept, const pysh_cuda_same_t *same) {
            !memcmp(kept->words, same->words, (size_t)same->n_words * sizeof *same->words);
 }
 
-static void give_up(kept_t *kept) {
-    if (kept->executable)
-        pysh_cuda.GraphExecDestroy(kept->executable);
-    kept->executable = NULL;
-    kept->times = 0;
-}
-
 /* Once more, or one more of the others: false, and it goes as usual. */
 static bool count_launch(kept_t *kept, const pysh_cuda_same_t *same) {
     if (is_same(kept, same)) {
         kept->others = 0;
         return ++kept->times >= FROM;
     }
-    if (kept->executable && ++kept->others < IDLE)
+    if (kept->recorded && ++kept->others < IDLE)
         return false;
-    give_up(kept);
+    kept->recorded = false;
     kept->function = same->function;
     kept->stream = same->stream;
     kept->shape = same->shape;
@@ -75,22 +73,28 @@ static bool count_launch(kept_t *kept, const pysh_cuda_same_t *same) {
     return false;
 }
 
-static CUresult record(kept_t *kept, pysh_cuda_start_t *start, const void *work) {
-    CUgraph graph = NULL;
+static CUresult capture(pysh_cuda_start_t *start, const void *work, CUgraph *graph) {
     CUresult result = pysh_cuda.StreamBeginCapture(recording, CU_STREAM_CAPTURE_MODE_RELAXED), ended;
 
+    *graph = NULL;
     if (result)
         return result;
     result = start(work, recording);
-    ended = pysh_cuda.StreamEndCapture(recording, &graph);
-    result = result ? result : ended;
+    ended = pysh_cuda.StreamEndCapture(recording, graph);
+    return result ? result : ended;
+}
+
+/* What was launched of it before runs as it was. */
+static bool record(kept_t *kept, pysh_cuda_start_t *start, const void *work) {
+    CUgraphExecUpdateResultInfo told;
+    CUgraph graph;
+    CUresult result = capture(start, work, &graph);
+
     if (!result)
-        result = pysh_cuda.GraphInstantiate(&kept->executable, graph, 0);
+        result = pysh_cuda.GraphExecUpdate(kept->executable, graph, &told);
     if (graph)
         pysh_cuda.GraphDestroy(graph);
-    if (result)
-        kept->executable = NULL;
-    return result;
+    return kept->recorded = !result;
 }
 
 /* With the mutex held. */
@@ -100,7 +104,7 @@ static bool launch_again(kept_t *kept, const pysh_cuda_same_t *same, pysh_cuda_s
 
     if (!count_launch(kept, same) || pysh_cuda.StreamIsCapturing(same->stream, &capturing) || capturing)
         return false;
-    if (!kept->executable && record(kept, start, work)) {
+    if (!kept->recorded && !record(kept, start, work)) {
         kept->times = 0; /* it is tried again, and goes as usual meanwhile */
         return false;
     }
@@ -119,18 +123,33 @@ bool pysh_cuda_launched_again(const pysh_cuda_same_t *same, pysh_cuda_start_t *s
     return launched;
 }
 
-void pysh_cuda_kept_open(void) {
+static CUresult make_graphs(pysh_cuda_start_t *start) {
+    CUgraph graph;
+    CUresult result = capture(start, NULL, &graph);
+
+    for (int i = 0; i < PLACES && !result; i++)
+        result = pysh_cuda.GraphInstantiate(&table[i].executable, graph, 0);
+    if (graph)
+        pysh_cuda.GraphDestroy(graph);
+    return result;
+}
+
+void pysh_cuda_kept_open(pysh_cuda_start_t *start) {
     int64_t wanted = 0;
 
-    if (!ishmemx_setting_number("STREAM_GRAPHS", &wanted) && wanted &&
-        pysh_cuda.StreamCreate(&recording, CU_STREAM_NON_BLOCKING))
+    if (ishmemx_setting_number("STREAM_GRAPHS", &wanted) || !wanted || !pysh_cuda.GraphExecUpdate)
+        return;
+    if (pysh_cuda.StreamCreate(&recording, CU_STREAM_NON_BLOCKING))
         recording = NULL;
+    else if (make_graphs(start))
+        pysh_cuda_kept_close();
 }
 
 void pysh_cuda_kept_close(void) {
     pthread_mutex_lock(&mutex);
     for (int i = 0; i < PLACES; i++)
-        give_up(&table[i]);
+        if (table[i].executable)
+            pysh_cuda.GraphExecDestroy(table[i].executable);
     memset(table, 0, sizeof table); /* functions of the next job may have the same addresses */
     if (recording)
         pysh_cuda.StreamDestroy(recording);

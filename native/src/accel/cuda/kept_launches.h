@@ -23,6 +23,7 @@ typedef CUresult pysh_cuda_start_t(const void *work, CUstream stream);
 /* Inside a visit. True: it is launched, and *result_p says how that went; false: it is to be launched as usual. */
 bool pysh_cuda_launched_again(const pysh_cuda_same_t *same, pysh_cuda_start_t *start, const void *work,
                               CUresult *result_p);
-void pysh_cuda_kept_open(void);
+/* `start` puts some kernel on a stream: graphs begin with it, and never launch it. */
+void pysh_cuda_kept_open(pysh_cuda_start_t *start);
 /* Their kernels have ended. */
 void pysh_cuda_kept_close(void);

@@ -42,7 +42,7 @@ static CUresult find_early_starts(int *major_p) {
 
 int pysh_cuda_streams_open(void) {
     CUdeviceptr zero = pysh_cuda_amo_at(&pysh_gpu.amo, &pysh_gpu.amo.shared->spare);
-    int major = 0;
+    int major = 0, status;
     CUresult result = pysh_cuda.StreamCreate(&filling, CU_STREAM_NON_BLOCKING);
 
     if (!result)
@@ -52,8 +52,10 @@ int pysh_cuda_streams_open(void) {
         result = find_early_starts(&major);
     if (result)
         return pysh_cuda_fail(result, "making a stream for state blocks");
-    pysh_cuda_kept_open();
-    return pysh_cuda_words_open(major, starts_early, filling, zero);
+    status = pysh_cuda_words_open(major, starts_early, filling, zero);
+    if (!status)
+        pysh_cuda_kept_open(pysh_cuda_words_start);
+    return status;
 }
 
 void pysh_cuda_streams_close(void) {
@@ -254,7 +256,8 @@ static int launch(const pysh_launch_t *launch, void *stream) {
     pysh_cuda_visit_t visit = pysh_cuda_enter();
     CUresult result;
 
-    if (!pysh_cuda_launched_again(&same, start_alone, launch, &result))
+    /* A graph of a cooperative kernel cannot be made of another one's. */
+    if (launch->kernel->cooperative || !pysh_cuda_launched_again(&same, start_alone, launch, &result))
         result = start_kernel(launch, launch->early && starts_early, stream);
     pysh_cuda_leave(visit);
     if ((uintptr_t)stream > 1)

@@ -69,6 +69,7 @@ typedef struct kernels {
 } kernels_t;
 
 static kernels_t plain, early; /* the second has none where no kernel can start early */
+static CUdeviceptr spare;      /* a word that is 0 */
 
 static CUresult launch(const kernels_t *of, CUfunction function, void **arguments, void *stream) {
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value = {1}};
@@ -118,6 +119,7 @@ int pysh_cuda_words_open(int major, bool starts_early, void *stream, CUdeviceptr
 
     if (major < 7)
         return ISHMEMX_OK;
+    spare = zero;
     result = open_kernels(&plain, plain_text, "pysh_set", "pysh_wait", zero, stream);
     if (!result && starts_early)
         result = open_kernels(&early, early_text, "pysh_set_early", "pysh_wait_early", zero, stream);
@@ -130,6 +132,11 @@ static void close_kernels(kernels_t *of) {
     if (of->module)
         pysh_cuda.ModuleUnload(of->module);
     *of = (kernels_t){0};
+}
+
+int pysh_cuda_words_start(const void *unused, CUstream stream) {
+    (void)unused;
+    return plain.set ? set(&plain, spare, 0, stream) : CUDA_ERROR_INVALID_VALUE;
 }
 
 void pysh_cuda_words_close(void) {

@@ -13,6 +13,8 @@
  * that waits for such a word may fill the GPU. `zero` is a word that is 0. Nothing where the driver or the GPU is
  * older. */
 int pysh_cuda_words_open(int major, bool starts_early, void *stream, CUdeviceptr zero);
+/* Puts a kernel on a stream that changes nothing. */
+int pysh_cuda_words_start(const void *unused, CUstream stream);
 void pysh_cuda_words_close(void);
 
 /* Those of pysh_streams_t; by the driver where there are no kernels. */
