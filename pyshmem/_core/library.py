@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import operator
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from enum import IntEnum
@@ -254,9 +255,13 @@ def tell_of_ucx() -> None:
 def text_of_file(path: Path, named_by: str) -> str:
     """The text of a file that ``named_by``, a variable, names.
 
-    Raises: ValueError (it cannot be read, or is no text).
+    Raises: ValueError (it cannot be read, is a device or a pipe, which may have no end, or is no text).
     """
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ValueError(
+                "Is a directory" if path.is_dir() else "it is no file but a device or a pipe"
+            )
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise ValueError(f"{named_by} is {shown(str(path))}, which is no text in UTF-8") from None

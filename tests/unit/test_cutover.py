@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pyshmem import cutover
+from pyshmem._core.library import text_of_file
 
 NEVER = cutover.NEVER
 
@@ -131,6 +133,16 @@ def test_a_job_gives_the_table_to_its_kernels(run_pes: Callable, tmp_path: Path)
     path = tmp_path / "tuned.json"
     path.write_text(file_of(table()))
     run_pes(2, PROGRAM, device="sim", check=True, env={"PYSHMEM_TUNE_FILE": str(path)})
+
+
+def test_a_file_that_a_setting_names_has_an_end(tmp_path: Path) -> None:
+    """A device and a pipe may have none: they are not read."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
+        with pytest.raises(
+            ValueError, match=f"PYSHMEM_TUNE_FILE is '{path}', which cannot be read"
+        ):
+            text_of_file(path, "PYSHMEM_TUNE_FILE")
 
 
 def test_a_tune_file_that_is_not_there_is_told(run_pes: Callable) -> None:

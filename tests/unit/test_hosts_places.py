@@ -65,6 +65,12 @@ def test_a_line_of_a_file_that_is_none(line: str, tmp_path: Path) -> None:
         places_in(file, None)
 
 
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_bytes(b"\xff\xfe")
+    with pytest.raises(LaunchError, match="hosts: it is no text in UTF-8"):
+        places_in(tmp_path / "hosts", None)
+
+
 def test_a_file_without_hosts(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("# none\n")
     with pytest.raises(LaunchError, match="there is no host in it"):

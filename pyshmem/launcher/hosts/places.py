@@ -71,11 +71,15 @@ def places_in(file: Path, n_pes: int | None) -> list[Place]:
     With ``n_pes`` the hosts are filled in their order, each up to its slots; else all slots are used.
     A line without ``slots=`` is one slot.
 
-    Raises: LaunchError for a line that is none, or fewer slots than PEs; OSError (of the file).
+    Raises: LaunchError (a line that is none, no text, fewer slots than PEs), OSError (of the file).
     """
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise LaunchError(f"--hostfile {file}: it is no text in UTF-8") from None
     found = [
         _line_of(file, number, line.partition("#")[0].split())
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        for number, line in enumerate(lines, 1)
         if line.partition("#")[0].strip()
     ]
     if not found:
