@@ -155,7 +155,7 @@ from .host.memory.creation import (
     zeros,
     zeros_like,
 )
-from .host.memory.heap import drain, free, heap_trim, realloc, to_numpy
+from .host.memory.heap import HeapSite, drain, free, heap_sites, heap_trim, realloc, to_numpy
 from .host.messages import Handler, ProxyStats, proxy_stats, register_handler, unregister_handler
 from .host.observe import profiling
 from .host.observe.profiling import pcontrol
@@ -236,10 +236,11 @@ __all__ = [
     "MAJOR_VERSION", "MALLOC_ATOMICS_REMOTE", "MALLOC_SIGNAL_REMOTE", "MINOR_VERSION",
     "SIGNAL_ADD", "SIGNAL_SET", "TEAM_NODE", "TEAM_SHARED", "TEAM_WORLD", "THREAD_FUNNELED",
     "THREAD_MULTIPLE", "THREAD_SERIALIZED", "THREAD_SINGLE", "Channel", "Cmp", "Context",
-    "CtxOption", "Failure", "Handler", "HeapExhausted", "HeapInfo", "Hint", "Job", "KernelFault",
-    "LaunchError", "Lock", "MismatchError", "NotInitialized", "PeerDied", "ProxyStats", "Request",
-    "ShmemError", "ShmemTimeout", "SignalOp", "SymmetricArray", "Team", "TeamConfig", "ThreadLevel",
-    "UnsupportedError", "__version__", "abort", "addr_accessible", "alltoall", "alltoall_nb",
+    "CtxOption", "Failure", "Handler", "HeapExhausted", "HeapInfo", "HeapSite", "Hint", "Job",
+    "KernelFault", "LaunchError", "Lock", "MismatchError", "NotInitialized", "PeerDied", "ProxyStats",
+    "Request", "ShmemError", "ShmemTimeout", "SignalOp", "SymmetricArray", "Team", "TeamConfig",
+    "ThreadLevel", "UnsupportedError", "__version__", "abort", "addr_accessible", "alltoall",
+    "alltoall_nb",
     "alltoalls", "alltoalls_nb", "and_reduce", "and_reduce_nb", "and_reduce_scatter",
     "and_reduce_scatter_nb", "arange", "array", "atomic_add", "atomic_and",
     "atomic_compare_swap", "atomic_compare_swap_nbi", "atomic_fetch", "atomic_fetch_add",
@@ -249,8 +250,9 @@ __all__ = [
     "atomic_swap", "atomic_swap_nbi", "atomic_xor", "barrier_all", "barrier_nb", "broadcast",
     "broadcast_nb", "choose_device", "clear_lock", "collect", "collect_nb", "cutover", "drain",
     "empty", "empty_like", "fcollect", "fcollect_nb", "fence", "finalize", "free", "full",
-    "full_like", "g", "get", "get_nbi", "global_exit", "heap_info", "heap_trim", "ibget", "ibput",
-    "iget", "info_get_name", "info_get_version", "init", "initialized", "iput", "launch", "max_reduce",
+    "full_like", "g", "get", "get_nbi", "global_exit", "heap_info", "heap_sites", "heap_trim", "ibget",
+    "ibput", "iget", "info_get_name", "info_get_version", "init", "initialized", "iput", "launch",
+    "max_reduce",
     "max_reduce_nb", "max_reduce_scatter", "max_reduce_scatter_nb", "min_reduce",
     "min_reduce_nb", "min_reduce_scatter", "min_reduce_scatter_nb", "my_pe", "n_pes",
     "new_signal", "ones", "ones_like", "or_reduce", "or_reduce_nb", "or_reduce_scatter",

@@ -20,6 +20,14 @@ typedef struct {
     int64_t memory; /* bytes that the heap has memory for; of a heap that grows fewer than nbytes */
 } ishmemx_heap_stats_t;
 
+/* What a PE shows to other processes of its user. */
+typedef struct {
+    int32_t pe, n_pes, pid, unused;
+    char job[64];                                  /* the name of the job, or empty */
+    ishmemx_heap_stats_t heap[ISHMEMX_HEAP_COUNT]; /* nbytes 0: there is no such heap */
+    char sites[16384];                             /* what ishmemx_heaps_show() was given */
+} ishmemx_heaps_seen_t;
+
 /* Collective; equal arguments on all PEs, else ISHMEMX_ERR_MISMATCH on all. nbytes 0 gives NULL and
  * does not synchronise. align 0 means 64. Zeroed when `zero` is set. Ends with a barrier. */
 ISHMEMX_API int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block_p);
@@ -40,6 +48,11 @@ ISHMEMX_API int ishmemx_realloc_as(const char *contents, void *block, size_t nby
 ISHMEMX_API int ishmemx_release(void *block);
 ISHMEMX_API int ishmemx_drain(void); /* collective */
 ISHMEMX_API int ishmemx_heap_stats(int heap, ishmemx_heap_stats_t *stats);
+/* Shows a text to who looks at this PE's heaps from outside: who holds what of them. What is too long is cut off. */
+ISHMEMX_API int ishmemx_heaps_show(const char *sites);
+/* How full the heaps of a PE are, which may be another process's: `fd` is open on its "pyshmem-board", as /proc
+ * shows that among its descriptors. As of its last collective call that made or freed memory. No job need run here. */
+ISHMEMX_API int ishmemx_heaps_seen(int fd, ishmemx_heaps_seen_t *seen);
 /* Collective; begins with a barrier. A heap that grows gives back memory behind its last block; others have none to
  * give, and so does one whose last block is at its end. */
 ISHMEMX_API int ishmemx_heap_trim(int heap);

@@ -12,7 +12,6 @@ import marshal
 import opcode
 import os
 import sys
-import sysconfig
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from ..host.job import tracebacks
 from . import memory
 
 #: Records that are kept before they are written, and effects that no other PE sees. Of a PE that is
@@ -27,7 +27,6 @@ from . import memory
 _MOST_RANGES = 4096  # of elements of one line, in one record
 _MANY, _UNSEEN = 2000, frozenset(("r", "w", "rq", "wq", "M", "D", "B", "J", "H"))
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
-_LIBRARIES = (sysconfig.get_path("stdlib") + os.sep, os.sep + "site-packages" + os.sep, "<frozen ")
 
 _CACHE, _DROP = opcode.opmap.get("CACHE", -1), opcode.opmap["POP_TOP"]
 
@@ -123,7 +122,7 @@ class Log:
 
     def site(self) -> int:
         """The number of the line of the program that is at work."""
-        frame = _caller_outside()
+        frame = tracebacks.program_frame(sys._getframe(1))
         if frame is None:
             return self._number("(the library)", 0, "")
         code = frame.f_code
@@ -171,23 +170,9 @@ def _is_seen(effect: tuple[Any, ...]) -> bool:
     return effect[0] not in _UNSEEN or (effect[0] == "w" and effect[1] != memory.me)
 
 
-def _caller_outside() -> Any:
-    """The innermost frame of the program; where there is none, of another package."""
-    frame: Any = sys._getframe(2)
-    others: Any = None
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith(_PACKAGE):
-            if not any(part in name for part in _LIBRARIES):
-                return frame
-            others = others or frame
-        frame = frame.f_back
-    return others
-
-
 def result_is_dropped() -> bool:
     """Does the program's line call for nothing but the effect, so that it knows of no value?"""
-    frame = _caller_outside()
+    frame = tracebacks.program_frame(sys._getframe(1))
     if frame is None:
         return False
     code, at = frame.f_code.co_code, frame.f_lasti + 2

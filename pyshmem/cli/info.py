@@ -17,10 +17,11 @@ from rich.table import Table
 
 import pyshmem
 
-from .._core import kept_files
+from .._core import errors, kept_files
 from .._core.errors import LaunchError
 from .._core.library import lib, parse_size, setting, size_text
 from .._core.settings import SETTINGS, Setting, misspelt
+from ..launcher import heaps
 from ..launcher.binding import ranges
 from ..launcher.settings import settle_device
 from . import facts
@@ -32,12 +33,21 @@ from . import facts
     "  python -m pyshmem run -n 4 ./hello"
 )
 @click.option("--nodes", is_flag=True, help="As a job: show which PEs are on which node, no more.")
+@click.option(
+    "--heap",
+    is_flag=False,
+    flag_value=0,
+    type=click.IntRange(min=0),
+    metavar="[PID]",
+    help="How full the heaps of running jobs are: of all of yours on this host, or of the job that the "
+    "process PID has started or belongs to. In checking mode, which lines hold what.",
+)
 @click.option("--cflags", is_flag=True, help="Print what the C compiler needs, and nothing else.")
 @click.option("--libs", is_flag=True, help="Print what the linker needs, and nothing else.")
 @click.option(
     "--pkg-config", is_flag=True, help="Print the folder of pyshmem.pc, for PKG_CONFIG_PATH."
 )
-def info(nodes: bool, cflags: bool, libs: bool, pkg_config: bool) -> None:
+def info(nodes: bool, heap: int | None, cflags: bool, libs: bool, pkg_config: bool) -> None:
     """Show versions, conduits, accelerators, and every setting with its value and origin.
 
     The map of a job's nodes: python -m pyshmem run -n 4 --hosts a,b -m pyshmem info --nodes
@@ -47,6 +57,9 @@ def info(nodes: bool, cflags: bool, libs: bool, pkg_config: bool) -> None:
         return
     if nodes:
         _show_nodes()
+        return
+    if heap is not None:
+        _show_heaps(heap)
         return
     if cflags or libs:
         flags = [*(compile_flags() if cflags else ()), *(link_flags() if libs else ())]
@@ -88,6 +101,32 @@ def _show_nodes() -> None:
                 reach = "loads and stores" if first == node[0] else "the proxy's messages"
                 table.add_row(host, ranges(pes), reach)
             Console().print(table)
+
+
+def _show_heaps(pid: int) -> None:
+    """Those of running jobs; ``pid`` 0: of all."""
+    try:
+        found = heaps.running(pid)
+    except errors.ShmemError as error:
+        raise click.ClickException(str(error)) from None
+    if not found:
+        whose = f"process {pid} has started no PE and is none" if pid else "no job of yours runs"
+        raise click.ClickException(f"{whose} on this host, as far as its PEs can be seen")
+    console = Console()
+    for job in dict.fromkeys(one.job for one in found):
+        table = _table(
+            f"Heaps of job {job}", "PE", "pid", "heap", "used", "of", "largest free", "blocks"
+        )
+        held = _table(f"Lines of job {job}, in checking mode", "PE", "heap", "holds")
+        for one in (one for one in found if one.job == job):
+            for name, state in one.heaps.items():
+                sizes = map(size_text, (state.used, state.memory, state.largest_free))
+                table.add_row(str(one.pe), str(one.pid), name, *sizes, str(state.allocations))
+            for name, site in one.sites:
+                held.add_row(str(one.pe), name, str(site))
+        console.print(table)
+        if held.row_count:
+            console.print(held)
 
 
 def _package_folder(name: str, file: str) -> Path:

@@ -97,7 +97,7 @@ def names_of_examples() -> Iterator[Callable[[], dict[str, object]]]:
                 return pyshmem.zeros(size, np.int64)
 
             return {
-                "np": np, "pyshmem": pyshmem, "right": (job.my_pe + 1) % job.n_pes,
+                "np": np, "pyshmem": pyshmem, "job": job, "right": (job.my_pe + 1) % job.n_pes,
                 "dest": words(4), "source": words(4), "whole": words(4 * job.n_pes),
                 "counter": words(1), "fetched": np.zeros(1, np.int64), "flags": words(4),
                 "sig": pyshmem.new_signal(), "function": HANDLER,

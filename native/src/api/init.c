@@ -23,6 +23,7 @@
 #include "host_proxy/proxy.h"
 #include "join/join.h"
 #include "join/variables.h"
+#include "memory/board.h"
 #include "memory/heap.h"
 #include "memory/release.h"
 #include "memory/static_share.h"
@@ -156,6 +157,7 @@ static void tear_down(bool together) {
     pysh_requests_abandon();
     pysh_teams_teardown();
     pysh_device_teams_close();
+    pysh_board_close();
     pysh_heap_teardown(blocks);
     if (!together)
         pysh_heap_forget_holes();
@@ -191,6 +193,7 @@ static int heaps_open(const ishmemx_config_t *config) {
         return status;
     if ((status = pysh_teams_setup()) || (status = pysh_heap_agree()))
         return status;
+    pysh_board_open(config->job);
     return pysh_device_heap_serve();
 }
 

@@ -13,6 +13,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/allocator.h"
+#include "memory/board.h"
 #include "memory/heap.h"
 #include "memory/release.h"
 #include "node/enter.h"
@@ -289,6 +290,13 @@ static int claim_all(const char *what, const ask_t *ask) {
     return status ? status : pysh_team_claim(&ishmemx_team_world, what, malloc_digest_of(ask));
 }
 
+/* The end of what that began. */
+static int unclaim_all(int status) {
+    pysh_team_unclaim(&ishmemx_team_world, status);
+    pysh_board_update();
+    return status;
+}
+
 /* With all PEs' team claimed, as for those behind it. */
 static int allocate(ask_t *ask, const fill_t *fill, void **block_p) {
     int64_t offset;
@@ -341,8 +349,7 @@ static int malloc_filled(const char *routine, const char *contents, int heap, si
     if ((status = claim_all(ask.routine, &ask)))
         return status;
     status = allocate(&ask, fill, block_p);
-    pysh_team_unclaim(&ishmemx_team_world, status);
-    return status;
+    return unclaim_all(status);
 }
 
 int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block_p) {
@@ -384,8 +391,7 @@ int ishmemx_free(void *block) {
     if ((status = claim_all("free", &ask)))
         return status;
     status = free_together("free", &ask, &found);
-    pysh_team_unclaim(&ishmemx_team_world, status);
-    return status;
+    return unclaim_all(status);
 }
 
 /* Where it is, if there is room behind it; the contents need not move then. */
@@ -436,8 +442,7 @@ static int resize_or_move(void *block, const pysh_block_t *old, ask_t *ask, void
         *block_p = block;
     else if (!status)
         status = move(block, old, ask, block_p);
-    pysh_team_unclaim(&ishmemx_team_world, status);
-    return status;
+    return unclaim_all(status);
 }
 
 int ishmemx_realloc_as(const char *contents, void *block, size_t nbytes, void **block_p) {
@@ -490,8 +495,7 @@ int ishmemx_heap_trim(int heap) {
     status = agree("heap_trim", &ask, NULL);
     if (!status && pysh.arena[heap].grows)
         status = pysh.accel->trim("heap_trim", end_of_blocks(heap));
-    pysh_team_unclaim(&ishmemx_team_world, status);
-    return status;
+    return unclaim_all(status);
 }
 
 /* ---- looking ---- */
@@ -505,21 +509,13 @@ int ishmemx_heap_range(int heap, void **base, int64_t *nbytes) {
 }
 
 int ishmemx_heap_stats(int heap, ishmemx_heap_stats_t *stats) {
-    const pysh_allocator_t *allocator;
     int status;
 
     PYSH_ENTER();
     if ((status = check_heap(heap)))
         return status;
-    allocator = &pysh_heaps.allocator[heap];
     pthread_mutex_lock(&pysh_heaps.mutex);
-    *stats = (ishmemx_heap_stats_t){.nbytes = allocator->nbytes,
-                                    .used = allocator->used,
-                                    .free = allocator->nbytes - allocator->used,
-                                    .largest_free = pysh_allocator_largest(allocator),
-                                    .allocations = (int64_t)allocator->n_live,
-                                    .released = pysh_release_count(heap),
-                                    .memory = pysh.arena[heap].grows ? pysh.arena[heap].mapped : allocator->nbytes};
+    pysh_heap_stats_held(heap, stats);
     pthread_mutex_unlock(&pysh_heaps.mutex);
     return ISHMEMX_OK;
 }

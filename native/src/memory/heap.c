@@ -136,6 +136,18 @@ void pysh_heap_give(int heap, int64_t offset) {
         pysh.transport->give_back(pysh.arena[heap].base + offset, (size_t)nbytes);
 }
 
+void pysh_heap_stats_held(int heap, ishmemx_heap_stats_t *stats) {
+    const pysh_allocator_t *allocator = &pysh_heaps.allocator[heap];
+
+    *stats = (ishmemx_heap_stats_t){.nbytes = allocator->nbytes,
+                                    .used = allocator->used,
+                                    .free = allocator->nbytes - allocator->used,
+                                    .largest_free = pysh_allocator_largest(allocator),
+                                    .allocations = (int64_t)allocator->n_live,
+                                    .released = pysh_release_count(heap),
+                                    .memory = pysh.arena[heap].grows ? pysh.arena[heap].mapped : allocator->nbytes};
+}
+
 int pysh_heap_block(const void *address, const char *what, int *heap_p, pysh_block_t *block_p) {
     const pysh_block_t *found;
     int64_t offset = 0;

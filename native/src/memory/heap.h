@@ -26,6 +26,9 @@ int pysh_heap_block(const void *address, const char *what, int *heap_p, pysh_blo
 #define PYSH_GIVE_BACK_BYTES ((int64_t)4 << 20)
 void pysh_heap_give(int heap, int64_t offset);
 
+/* How full it is; all 0: there is no such heap. With the mutex held. */
+void pysh_heap_stats_held(int heap, ishmemx_heap_stats_t *stats);
+
 const char *pysh_heap_name(int heap);
 
 int pysh_heap_setup(int heap, int64_t nbytes); /* allocator over an arena */

@@ -15,6 +15,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/allocator.h"
+#include "memory/board.h"
 #include "memory/heap.h"
 #include "memory/retired.h"
 #include "node/node.h"
@@ -212,6 +213,7 @@ int pysh_release_agree(const char *what, size_t *freed_p) {
         }
         done = bound;
     }
+    pysh_board_update();
     return ISHMEMX_OK;
 }
 

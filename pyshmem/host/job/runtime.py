@@ -35,6 +35,7 @@ from . import communicator, joining, output, tracebacks
 _lock = threading.RLock()
 _job: Job | None = None
 _count = 0  # inits without their finalize
+_fails = False  # the job ends by a failure, which the user is being told
 _on_init: list[Callable[[], None]] = []
 _on_finalize: list[Callable[[], None]] = []
 _on_state: list[Callable[[], None]] = []
@@ -134,7 +135,7 @@ def init(
     Example: ``with pyshmem.init() as job: print(job.my_pe, job.n_pes)``
     Spec: shmem_init, shmem_init_thread (OpenSHMEM 1.6).
     """
-    global _job, _count
+    global _job, _count, _fails
     with _lock:
         if _job is not None:
             _check_running(device, heap=heap_size, device_heap=device_heap_size)
@@ -148,7 +149,7 @@ def init(
             levels = ", ".join(f"THREAD_{one.name} ({one.value})" for one in ThreadLevel)
             raise ValueError(f"thread_level is {thread_level!r}; the levels are {levels}") from None
         _job = _start(heap_size, device_heap_size, device, comm, level)
-        _count = 1
+        _count, _fails = 1, False
         log.info("PE %d of %d joined, device %s", _job.my_pe, _job.n_pes, _job.device)
         try:
             for callback in tuple(_on_init):
@@ -280,9 +281,10 @@ def finalize() -> None:
 
 def _finish(*, quietly: bool) -> None:
     """End the job here; ``quietly`` after a failure that the user is being told anyway."""
-    global _job, _count
+    global _job, _count, _fails
     if _job is not None:
         log.info("PE %d leaves", _job.my_pe)
+    _fails = _fails or quietly
     _job, _count = None, 0
     fault = take_fault()
     try:
@@ -412,13 +414,22 @@ def global_exit(status: int) -> NoReturn:
     _leave(integer("status", status), None)
 
 
+def ends_in_order() -> bool:
+    """Whether the job that ends does so by no failure that this PE knows of."""
+    return not _fails
+
+
 def _tell_others(code: int, text: str | None) -> None:
+    global _fails
+    _fails = True
     lib.ishmemx_abort(code, ffi.NULL if text is None else text.encode(errors="replace"))
     lib.forget_exit_status()
 
 
 def _abort_for(error: BaseException) -> None:
     """Tell the other PEs of an exception that ends this one, if it began here."""
+    global _fails
+    _fails = True
     if lib.ishmemx_n_pes() > 1 and not errors.is_hearsay(error):
         first_line = str(error).partition("\n")[0].removesuffix("; the PEs stand:")
         code = error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1

@@ -14,6 +14,7 @@ import inspect
 import linecache
 import re
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -22,6 +23,7 @@ from typing import Any
 from ..._core.library import setting
 
 _PACKAGE = str(Path(__file__).parents[2]) + "/"
+_LIBRARIES = (sysconfig.get_path("stdlib") + "/", "/site-packages/", "<frozen ")
 #: What Python says of a call that does not fit the routine.
 _UNFIT = re.compile(r"^([\w.]+)\(\) (?:takes|missing|got) ")
 #: A line that calls the program's function with what the program has given.
@@ -30,6 +32,18 @@ _PASSED_ON = re.compile(r"\(\*+[\w.]+(?:, \*\*[\w.]+)?\)$")
 
 def _is_ours(frame: FrameType) -> bool:
     return frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def program_frame(frame: FrameType | None) -> FrameType | None:
+    """From ``frame`` outwards the innermost of the program; where there is none, of another package."""
+    others: FrameType | None = None
+    while frame is not None:
+        if not _is_ours(frame):
+            if not any(part in frame.f_code.co_filename for part in _LIBRARIES):
+                return frame
+            others = others or frame
+        frame = frame.f_back
+    return others
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -27,8 +27,10 @@ from ..._core.arrays.checks import SymmetricArray as SymmetricArray
 from ..._core.arrays.checks import gone, heap_number, masked, place, remember, retire
 from ..._core.arrays.types import AnyArray, DeviceArray
 from ..._core.dtypes import DTypeLike, as_dtype, kind_of, nelems_of
-from ..._core.library import check, ffi, lib, owned
+from ..._core.library import check, checks_args, ffi, lib, owned
 from ..job import runtime
+from . import sites
+from .sites import HeapSite
 
 Shape = SupportsIndex | Sequence[SupportsIndex] | np.ndarray[Any, Any]
 
@@ -45,7 +47,7 @@ class Block:
     """Memory handed out by a heap. It lives as long as an array or a view of it does."""
 
     __slots__ = (
-        "__array_interface__", "__weakref__", "address", "array", "cell", "gone", "nbytes",
+        "__array_interface__", "__weakref__", "address", "array", "cell", "gone", "line", "nbytes",
     )  # fmt: skip
 
     def __init__(self, cell: Any, nbytes: int) -> None:
@@ -53,6 +55,7 @@ class Block:
         self.address = address = int(cell[0])
         self.nbytes = nbytes
         self.gone = ""  # why it can no longer be used
+        self.line = sites.OWN  # in checking mode the program's line that it is of
         self.array: weakref.ref[Any] | None = None  # what the allocation returned
         self.__array_interface__ = {
             "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3,
@@ -60,12 +63,29 @@ class Block:
 
 
 _blocks: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()
+_changes = 0  # of what is allocated, in checking mode
+
+
+def _held() -> list[sites.Held]:
+    """What is allocated."""
+    return [sites.Held(one.address, one.nbytes, one.line) for one in list(_blocks.values())]
+
+
+def _show() -> None:
+    """Let who looks from outside see it; of many blocks not each single one."""
+    global _changes
+    _changes += 1
+    if _changes % (1 + len(_blocks) // 100) == 0:
+        sites.show(_held())
 
 
 def _job_ended() -> None:
+    tells = runtime.ends_in_order() and checks_args() and not lib.ishmemx_my_pe()
+    held = _held() if tells else []
     for block in list(_blocks.values()):
         _invalidate(block, "its job was finalized")
     _blocks.clear()
+    sites.warn_of_left(held)
 
 
 def _invalidate(block: Block, why: str) -> None:
@@ -159,6 +179,9 @@ def _array_over(
         raise errors.UnsupportedError(f"dtype {kind} on the device heap: {error}") from error
     block.array = weakref.ref(array)
     _blocks[block.address] = block
+    if runtime.current().checks:
+        block.line = sites.line_here()
+        _show()
     return array
 
 
@@ -268,6 +291,8 @@ def _drop(block: Block, why: str) -> None:
     if _blocks.get(block.address) is block:
         del _blocks[block.address]
     _invalidate(block, why)
+    if runtime.current().checks:
+        _show()
 
 
 def drain() -> None:
@@ -297,6 +322,28 @@ def heap_trim(heap: str = "device") -> None:
     """
     runtime.current()
     check(lib.ishmemx_heap_trim(heap_number(heap)))
+
+
+def heap_sites(heap: str = "host") -> list[HeapSite]:
+    """Which lines of the program hold how much of a heap here; in checking mode (``PYSHMEM_CHECK=1``).
+
+    What the library has allocated for itself is of the file ``"(pyshmem)"``. ``heap_info`` has the
+    sums, always. Lines that still hold something at ``finalize`` are a RuntimeWarning of PE 0, in
+    checking mode, if the job ends in order.
+
+    Returns:
+        A ``HeapSite`` a line, with ``file``, ``line``, ``nbytes`` and ``allocations``; the most first.
+
+    Raises: ValueError (heap), NotInitialized, UnsupportedError (no checking mode).
+    Example: ``held = pyshmem.heap_sites() if job.checks else []``
+    Extension.
+    """
+    number = heap_number(heap)
+    if not runtime.current().checks:
+        raise errors.UnsupportedError(
+            "heap_sites: lines are noted in checking mode; set PYSHMEM_CHECK=1"
+        )
+    return sites.by_line(_held(), number)
 
 
 # ---- looking -----------------------------------------------------------------------------------
