@@ -329,6 +329,14 @@ def test_of_two_threads_that_end_a_team_one_does(
     assert run_command([program], 60, check=True).stdout == "ok\n"
 
 
+def test_a_stream_that_another_thread_destroys_is_refused_and_not_used(
+    build: Compile, flags: list[str], tmp_path: Path, run_command: Callable
+) -> None:
+    sources = ["-std=gnu11", HERE / "destroyed_streams.c", *plain(flags, tmp_path)]
+    program = build(sources, "destroyed_streams")
+    assert run_command([program], 60, check=True).stdout == "ok\n"
+
+
 # ---- the ring, with threads for kernels ------------------------------------------------------------
 
 

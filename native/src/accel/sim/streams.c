@@ -87,17 +87,26 @@ static stream_t **place_of(const void *stream) {
     return at;
 }
 
-static int check(void *stream) {
+/* With the mutex held, for as long as the stream is used: the one way from a handle to a stream, for another thread may
+ * destroy it meanwhile. NULL: it is none, any more, which gone() says. */
+static stream_t *find(const void *handle) {
+    return *place_of(handle);
+}
+
+static int gone(const void *handle) {
+    return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                     "stream %p is no stream of the simulator, or has been destroyed; pyshmem.streams.Stream() "
+                     "makes one",
+                     handle);
+}
+
+static int check(void *handle) {
     bool known;
 
     pthread_mutex_lock(&sim.mutex);
-    known = !stream || *place_of(stream);
+    known = !handle || find(handle);
     pthread_mutex_unlock(&sim.mutex);
-    return known ? ISHMEMX_OK
-                 : pysh_fail(ISHMEMX_ERR_ARGUMENT,
-                             "stream %p is no stream of the simulator, or has been destroyed; pyshmem.streams.Stream() "
-                             "makes one",
-                             stream);
+    return known ? ISHMEMX_OK : gone(handle);
 }
 
 static void end_stream(stream_t *stream) {
@@ -108,16 +117,17 @@ static void end_stream(stream_t *stream) {
 }
 
 static int destroy(void *handle) {
-    stream_t *stream = handle, **at;
+    stream_t *stream;
 
     pthread_mutex_lock(&sim.mutex);
-    at = place_of(stream);
-    if (*at) {
-        *at = stream->next;
+    if ((stream = find(handle))) {
+        *place_of(stream) = stream->next;
         stream->leave = true;
         pthread_cond_broadcast(&sim.changed);
     }
     pthread_mutex_unlock(&sim.mutex);
+    if (!stream)
+        return gone(handle);
     end_stream(stream);
     return ISHMEMX_OK;
 }
@@ -140,15 +150,21 @@ static void close_streams(void) {
 
 /* As on GPUs, to ask this of a stream that is being captured fails, and spoils the capture. */
 static int finished(void *handle, bool *finished_p) {
-    stream_t *stream = handle;
-    bool captured;
+    bool captured = false;
+    stream_t *stream;
 
+    *finished_p = true;
+    if (!handle)
+        return ISHMEMX_OK;
     pthread_mutex_lock(&sim.mutex);
-    *finished_p = !stream || (!stream->queue.first && !stream->busy);
-    captured = stream && stream->capturing;
-    if (captured)
-        stream->spoilt = true;
+    if ((stream = find(handle))) {
+        *finished_p = !stream->queue.first && !stream->busy;
+        if ((captured = stream->capturing))
+            stream->spoilt = true;
+    }
     pthread_mutex_unlock(&sim.mutex);
+    if (!stream)
+        return gone(handle);
     return captured ? pysh_fail(ISHMEMX_ERR_SYSTEM,
                                 "stream %p is being captured: what comes on it is done when the graph is replayed, "
                                 "and nobody can wait for it before",
@@ -157,20 +173,25 @@ static int finished(void *handle, bool *finished_p) {
 }
 
 static int capturing(void *handle, bool *capturing_p) {
-    stream_t *stream = handle;
+    stream_t *stream;
 
+    *capturing_p = false;
+    if (!handle)
+        return ISHMEMX_OK;
     pthread_mutex_lock(&sim.mutex);
-    *capturing_p = stream && stream->capturing;
+    if ((stream = find(handle)))
+        *capturing_p = stream->capturing;
     pthread_mutex_unlock(&sim.mutex);
-    return ISHMEMX_OK;
+    return stream ? ISHMEMX_OK : gone(handle);
 }
 
 /* ---- work ---- */
 
-static int enqueue(stream_t *stream, const job_t *job) {
+static int enqueue(void *handle, const job_t *job) {
+    stream_t *stream;
     job_t *copy;
 
-    if (!stream) {
+    if (!handle) {
         pysh_sim_do(job);
         return ISHMEMX_OK;
     }
@@ -178,10 +199,15 @@ static int enqueue(stream_t *stream, const job_t *job) {
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for work on a stream");
     *copy = *job;
     pthread_mutex_lock(&sim.mutex);
-    pysh_sim_queue_add(stream->capturing ? &stream->captured : &stream->queue, copy);
-    pthread_cond_broadcast(&sim.changed);
+    if ((stream = find(handle))) {
+        pysh_sim_queue_add(stream->capturing ? &stream->captured : &stream->queue, copy);
+        pthread_cond_broadcast(&sim.changed);
+    }
     pthread_mutex_unlock(&sim.mutex);
-    return ISHMEMX_OK;
+    if (stream)
+        return ISHMEMX_OK;
+    free(copy);
+    return gone(handle);
 }
 
 static int copy(void *dest, const void *source, size_t nbytes, void *stream) {
@@ -229,16 +255,20 @@ static int refill(const pysh_kernel_t *kernel, const int64_t *state) {
 /* ---- graphs: a queue whose jobs stay ---- */
 
 static int capture_begin(void *handle) {
-    stream_t *stream = handle;
-    bool already;
+    bool already = false;
+    stream_t *stream;
 
-    if (!stream)
+    if (!handle)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "the default stream cannot be captured");
     pthread_mutex_lock(&sim.mutex);
-    already = stream->capturing;
-    stream->capturing = true;
-    stream->spoilt = stream->spoilt && already;
+    if ((stream = find(handle))) {
+        already = stream->capturing;
+        stream->capturing = true;
+        stream->spoilt = stream->spoilt && already;
+    }
     pthread_mutex_unlock(&sim.mutex);
+    if (!stream)
+        return gone(handle);
     return already ? pysh_fail(ISHMEMX_ERR_STATE, "stream %p is being captured already", handle) : ISHMEMX_OK;
 }
 
@@ -248,26 +278,30 @@ static void drop(void *graph) {
 }
 
 static int capture_end(void *handle, void **graph_p) {
-    stream_t *stream = handle;
     queue_t *graph = malloc(sizeof *graph);
-    bool spoilt;
+    bool spoilt = false;
+    stream_t *stream;
 
     if (!graph)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a graph");
+    pysh_sim_queue_init(graph);
     pthread_mutex_lock(&sim.mutex);
-    *graph = stream->captured;
-    if (!graph->first)
-        graph->last = &graph->first;
-    pysh_sim_queue_init(&stream->captured);
-    stream->capturing = false;
-    spoilt = stream->spoilt;
+    if ((stream = find(handle))) {
+        if (stream->captured.first)
+            *graph = stream->captured;
+        pysh_sim_queue_init(&stream->captured);
+        stream->capturing = false;
+        spoilt = stream->spoilt;
+    }
     pthread_mutex_unlock(&sim.mutex);
-    if (!spoilt) {
+    if (stream && !spoilt) {
         *graph_p = graph;
         return ISHMEMX_OK;
     }
     drop(graph);
-    return pysh_fail(ISHMEMX_ERR_SYSTEM, "the capture of stream %p was spoilt by a wait for the stream", handle);
+    return stream
+               ? pysh_fail(ISHMEMX_ERR_SYSTEM, "the capture of stream %p was spoilt by a wait for the stream", handle)
+               : gone(handle);
 }
 
 static int replay(void *graph, void *stream) {
