@@ -89,7 +89,7 @@ class Bench(TorchClock):
 
 
 def norm(bench: Bench) -> None:
-    """All-reduce + residual + RMSNorm, with and without FP8."""
+    """All-reduce + residual + RMSNorm, with and without FP8, MXFP8 and NVFP4."""
     for hidden in HIDDEN if bench.on_gpu else (64,):
         for tokens in bench.tokens or (TOKENS if bench.on_gpu else (1, 5)):
             _norm_rows(bench, tokens, hidden)
@@ -108,7 +108,9 @@ def _norm_rows(bench: Bench, tokens: int, hidden: int) -> None:
         bench.row("norm", "pyshmem", shape, lambda r=algorithm: ours(r), algorithm)
     if not bench.on_gpu:
         return
-    bench.row("norm_fp8", "pyshmem", shape, lambda: ours(None, "row"))
+    for name in ("row", "mxfp8_swizzled", "nvfp4_swizzled"):
+        op = "norm_fp8" if name == "row" else f"norm_{name.partition('_')[0]}"
+        bench.row(op, "pyshmem", shape, lambda q=name: ours(None, q))
     compiled = torch.compile(_norm)
 
     def in_series() -> Any:
@@ -214,7 +216,7 @@ def experts(bench: Bench) -> None:
         x = bench.random(tokens, hidden)
         scores = torch.randn(tokens, n_experts, device=bench.device)
         weights, ids = scores.softmax(-1).topk(top)
-        for quantize in (None, "fp8") if bench.on_gpu else (None,):
+        for quantize in (None, "fp8", "mxfp8", "nvfp4") if bench.on_gpu else (None,):
             _experts_row(bench, (x, ids, weights), n_experts, mode, quantize)
         if bench.on_gpu:
             call = _by_permutes(bench, x, ids, weights)

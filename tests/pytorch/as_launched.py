@@ -68,17 +68,15 @@ def products(one: int) -> None:
 
 def norms(tokens: int) -> None:
     """Of so many rows."""
-    given = *[HALF] * 6, FLOAT, tokens, 1e-6
+    given = *[HALF] * 6, FLOAT, FLOAT, tokens, 1e-6
     row = two_shot_kernels.Row(64, 64, "rms", True, False, 0)
     compiled(two_shot_kernels.local, *given, ROW=row)
-    compiled(two_shot_kernels.one_shot, *given, LONG, LONG, TEAM=0, ROW=row)
-    compiled(two_shot_kernels.two_shot, *given, HALF, HALF, LONG, LONG, LONG, TEAM=0, ROW=row)
-    ring = pull_kernels.Ring(0, 2, 256, 2, 2)
-    compiled(pull_kernels.pull, *given, HALF, LONG, LONG, 1, LONG, RING=ring, ROW=row)
-    units = one_shot_ll_kernels.UnitsRow(192, 32, 32, "layer", True, True, -1)
-    compiled(
-        one_shot_ll_kernels.one_shot, *given, LONG, LONG, 1, LONG, TEAM=0, MEMBERS=2, ROW=units
-    )
+    compiled(two_shot_kernels.one_shot, *given, LONG, LONG, ROW=row)
+    compiled(two_shot_kernels.two_shot, *given, HALF, HALF, LONG, LONG, LONG, ROW=row)
+    row = row._replace(RING=pull_kernels.Ring(0, 2, 256, 2, 2))
+    compiled(pull_kernels.pull, *given, HALF, LONG, LONG, 1, LONG, ROW=row)
+    units = one_shot_ll_kernels.UnitsRow(192, 32, 32, "layer", True, True, -1, MEMBERS=2)
+    compiled(one_shot_ll_kernels.one_shot, *given, LONG, LONG, 1, LONG, ROW=units)
 
 
 def tokens(one: int) -> None:
@@ -87,8 +85,8 @@ def tokens(one: int) -> None:
         routing_kernels.Call(0, 2, 128, 32, 2048),
         routing_kernels.LayoutTile(2, 4, 16, 128),
     )
-    tile, table = dispatch_kernels.Tile(False, True, 1, 1, 64), routing.RoutingTable(LONG, 32, 64)
-    to, given = dispatch_kernels.Dest(HALF, HALF), dispatch_kernels.Given(HALF, INT)
+    tile, table = dispatch_kernels.Tile("", True, 1, 1, 64), routing.RoutingTable(LONG, 32, 64)
+    to, given = dispatch_kernels.Dest(HALF, HALF), dispatch_kernels.Given(HALF, INT, HALF)
     moves = Slots(LONG, 32, 64), one, dispatch_kernels.ChunkShape(one, 16, one), LONG
     made, sizes = routing_kernels.Layout(INT, INT, INT, INT), (one, one, one)
     fixed = {"CALL": call, "TILE": tile, "LAYOUT": layout}

@@ -36,11 +36,11 @@ _MOVES = {"slots": Slots("*i64", "i32", "i32"), "chunks": "i32",
 _TABLE = {"table": routing.RoutingTable("*i64", "i32", "i32")}
 _MADE = {"made": routing_kernels.Layout("*i32", "*i32", "*i32", "*i32"), **_TABLE}
 _COUNTS = {"tokens": "i32", "most": "i32", "experts": "i32"}
-_GIVEN = {"given": experts_kernels.Given("*bf16", "*i64"), **_COUNTS}
+_GIVEN = {"given": experts_kernels.Given("*bf16", "*i64", "*fp32"), **_COUNTS}
 _HALVES = {"to": experts_kernels.Dest("*bf16", "*bf16"), **_GIVEN, **_MOVES}
 _ROWS = launch.Rows("i32", "i32", "i32")
 _CALL = {"CALL": routing_kernels.Call(TEAM=0, K=8, PROGRAMS=128, SENDERS=32, BLOCK=2048)}
-_TILE = {"TILE": experts_kernels.Tile(FP8=False, ALL=True, TR=2, TT=2, TC=8192), **_CALL}
+_TILE = {"TILE": experts_kernels.Tile(FORMAT="", ALL=True, TR=2, TT=2, TC=8192), **_CALL}
 _LAYOUT = {"LAYOUT": routing_kernels.LayoutTile(KP=8, EP=64, TB=16, TN=128)}
 
 #: Kernel, types of its arguments, constants.
@@ -80,8 +80,14 @@ CASES: dict[str, tuple] = {
     "dispatch_decode": (
         experts_kernels.dispatch_decode,
         {**_HALVES, **_MADE, "to": experts_kernels.Dest("*u8", "*fp32"),
-         "given": experts_kernels.Given("*bf16", "*i32")},
-        {**_CALL, "TILE": experts_kernels.Tile(FP8=True, ALL=True, TR=1, TT=4, TC=8192),
+         "given": experts_kernels.Given("*bf16", "*i32", "*fp32")},
+        {**_CALL, "TILE": experts_kernels.Tile(FORMAT="fp8", ALL=True, TR=1, TT=4, TC=8192),
+         "LAYOUT": routing_kernels.LayoutTile(KP=8, EP=64, TB=64, TN=128, TO=2)},
+    ),
+    "dispatch_decode_nvfp4": (
+        experts_kernels.dispatch_decode,
+        {**_HALVES, **_MADE, "to": experts_kernels.Dest("*u8", "*u8")},
+        {**_CALL, "TILE": experts_kernels.Tile("nvfp4", ALL=True, TR=1, TT=4, TC=8192, GLOBAL=True),
          "LAYOUT": routing_kernels.LayoutTile(KP=8, EP=64, TB=64, TN=128, TO=2)},
     ),
     "dispatch_decode_long": (

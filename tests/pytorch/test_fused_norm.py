@@ -51,7 +51,12 @@ def test_kernels_compile_for_gpus(tmp_path: Path) -> None:
     command = [sys.executable, str(PROGRAMS / "norm_ptx.py")]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-4000:]
-    texts = json.loads(done.stdout)
+    every = json.loads(done.stdout)
+    for name, text in every["blocks"].items():
+        assert "cvt.rn.satfinite.e4m3x2.f32" in text, name
+        assert ("div.rn.f32" in text) == ("nvfp4" in name), f"{name}: scales of NVFP4 are quotients"
+        assert f".target sm_{name.partition(' ')[2] or '90'}" in text, name
+    texts = every["norms"]
     for name, text in texts.items():
         if name.startswith("units"):
             assert text.count("st.relaxed.sys.global.b128") >= 1, f"{name}: units are stored as one"

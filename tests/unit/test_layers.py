@@ -41,6 +41,7 @@ LAYERS = (
         "interop.torch",
     ),  # the backend of torch.distributed; importing pyshmem.fused registers it too
     ("fused._shared",),
+    ("fused.formats",),
     ("fused.exchange", "fused.matmul", "fused.all_reduce_norm"),
     ("fused.moe", "fused.flash_decode"),
     ("fused.grouped_matmul",),

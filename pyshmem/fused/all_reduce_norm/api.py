@@ -18,6 +18,8 @@ from .._shared.arguments import check_tensor, look, look_at_once, on_tensors
 from .._shared.batch_invariant import INVARIANT, check_units, takes_batch_invariant
 from .._shared.team_numbers import number
 from .._shared.workspace import Workspace, workspace
+from ..formats.table import BLOCK_FORMATS, check_global_scale, global_scale_tensor
+from ..formats.table import lacks_fp8 as _lacks_fp8
 from . import launch as norm_launch
 from .launch import GROUP, NORMS, Request
 
@@ -34,10 +36,11 @@ class NormResult(NamedTuple):
     """What ``all_reduce_rmsnorm`` returns.
 
     Attributes:
-        output: normalised rows, of the size of ``x``: its dtype, or FP8 e4m3.
+        output: normalised rows, of the size of ``x``: its dtype, or FP8 e4m3; of NVFP4 two to a byte.
         residual: the sum that was normalised, of the size and dtype of ``x``.
-        scales: None, or float32 of size (..., 1) or (..., groups of 128): an element of ``output`` times
-            its scale is what it stands for.
+        scales: None, or float32 of size (..., 1) or (..., groups of 128), or those of blocks, as
+            ``formats.quantize`` gives them: an element of ``output`` times its scale is what it stands
+            for.
     """
 
     output: Any
@@ -69,8 +72,8 @@ def _repeated(function: Callable[..., NormResult]) -> Callable[..., NormResult]:
 @takes_batch_invariant
 def all_reduce_rmsnorm(
     x: Any, weight: Any, *, residual: Any = None, bias: Any = None, eps: float = 1e-6,
-    norm: str = "rms", quantize: str | None = None, out: Any = None, residual_out: Any = None,
-    team: Team = TEAM_WORLD, algorithm: str | None = None,
+    norm: str = "rms", quantize: str | None = None, global_scale: Any = None, out: Any = None,
+    residual_out: Any = None, team: Team = TEAM_WORLD, algorithm: str | None = None,
 ) -> NormResult:  # fmt: skip
     """Sum ``x`` over the team, add the residual, normalise each row, quantise. Collective.
 
@@ -87,6 +90,9 @@ def all_reduce_rmsnorm(
         eps: what is added to the mean square.
         norm: ``"rms"``, or ``"layer"``, which subtracts the mean.
         quantize: ``"row"`` or ``"group"``: FP8 e4m3 with a float32 scale a row, or for 128 elements.
+            ``"mxfp8"``, ``"nvfp4"`` or one of them with ``_swizzled``: blocks, as ``formats.quantize``
+            makes them of the normalised rows, rounded to the dtype of ``x``.
+        global_scale: of NVFP4, as there: a number, which is copied to the GPU, or a tensor.
         out: where ``output`` goes; it may be ``x``.
         residual_out: where the sum goes; it may be ``residual`` or ``x``.
         team: default all PEs. One call of a team at a time, in stream order.
@@ -103,7 +109,9 @@ def all_reduce_rmsnorm(
         HeapExhausted, NotInitialized.
     Extension.
     """
-    given = Request(x, weight, residual, bias, float(eps), norm, quantize, out, residual_out)
+    given = Request(
+        x, weight, residual, bias, float(eps), norm, quantize, out, residual_out, None, global_scale
+    )  # fmt: skip
     if torch.compiler.is_compiling() or _wants_grad(given):
         if out is not None or residual_out is not None:
             raise ValueError(
@@ -142,7 +150,7 @@ def _wants_grad(given: Request) -> bool:
 def _by_operator(given: Request, team: Team, algorithm: str | None) -> NormResult:
     output, residual, scales = torch.ops.pyshmem.all_reduce_rmsnorm(
         given.x, given.weight, given.residual, given.bias, given.eps, given.norm, given.quantize,
-        number(team), algorithm,
+        number(team), algorithm, global_scale_tensor(given.global_scale, given.x),
     )  # fmt: skip
     return NormResult(output, residual, scales if given.quantize else None)
 
@@ -154,6 +162,8 @@ def run(given: Request, team: Team, algorithm: str | None) -> NormResult:
         named = given._asdict()
         results = [(name, named[name]) for name in ("out", "residual_out")]
         inputs = [(name, named[name]) for name in ("x", "weight", "residual", "bias")]
+        if isinstance(given.global_scale, torch.Tensor):
+            inputs.append(("global_scale", given.global_scale))
         check_apart(results, inputs, _IN_PLACE)
     if algorithm == INVARIANT:
         check_units(
@@ -185,19 +195,21 @@ def _agree(space: Workspace, given: Request, algorithm: str | None) -> None:
     facts = (
         tuple(given.x.shape), given.x.dtype, given.weight.dtype, given.residual is not None,
         given.bias is not None, given.eps, given.norm, given.quantize, algorithm,
+        given.global_scale is not None,
     )  # fmt: skip
     space.agree(_NAME, *facts)
 
 
 def _seen(given: Request) -> tuple[Any, ...]:
     """All that the checks look at, and what a launch depends on but for addresses."""
-    x, weight, residual, bias, eps, norm, quantize, out, residual_out, _ = given
+    x, weight, residual, bias, eps, norm, quantize, out, residual_out, _, unit = given
     if out is None and residual_out is None and quantize is None:
         facts = look_at_once(False, x, weight, residual, bias)
         if facts is not None:
             return facts, eps, norm
-    tensors = x, weight, residual, bias, out, residual_out
-    return eps, norm, quantize, *[None if one is None else look(one) for one in tensors]
+    tensors = x, weight, residual, bias, out, residual_out, unit
+    number = unit if isinstance(unit, (int, float)) else None
+    return eps, number, norm, quantize, *[None if one is None else look(one) for one in tensors]
 
 
 def algorithm_of(space: Workspace, given: Request, algorithm: str | None) -> str:
@@ -243,7 +255,7 @@ def _check(given: Request) -> None:
     if given.norm not in NORMS:
         raise ValueError(f"norm is {given.norm!r}; it is {' or '.join(map(repr, NORMS))}")
     if given.quantize not in GROUP:
-        raise ValueError(f"quantize is {given.quantize!r}; it is 'row', 'group' or None")
+        raise ValueError(wrong_format(given.quantize))
     check_tensor("x", given.x, _DTYPES)
     size = tuple(given.x.shape)
     if not size or size[-1] % 8 or not 8 <= size[-1] <= _WIDEST:
@@ -261,16 +273,14 @@ def _check(given: Request) -> None:
             check_tensor(name, value, (given.x.dtype,))
             _same_size(name, value, size)
     if given.out is not None:
-        check_tensor("out", given.out, (_FP8, torch.uint8) if given.quantize else (given.x.dtype,))
-        _same_size("out", given.out, size)
+        kind, made = output_of(given.x, given.quantize)
+        check_tensor("out", given.out, (kind, torch.uint8) if given.quantize else (kind,))
+        _same_size("out", given.out, made)
+    check_global_scale(given.global_scale, given.quantize)
     if given.quantize and _lacks_fp8(given.x.device):
         raise UnsupportedError(
             f"quantize={given.quantize!r}: the GPU of this PE has no FP8 (compute capability 8.9)"
         )
-
-
-def _lacks_fp8(device: torch.device) -> bool:
-    return device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 9)
 
 
 def _same_size(name: str, value: torch.Tensor, size: tuple[int, ...]) -> None:
@@ -280,13 +290,40 @@ def _same_size(name: str, value: torch.Tensor, size: tuple[int, ...]) -> None:
 
 def _with_results(given: Request) -> Request:
     x, out = given.x, given.out
-    if out is None:
+    blocks = BLOCK_FORMATS.get(given.quantize or "")
+    if out is None and blocks is not None:
+        out = blocks.new_output(x)
+    elif out is None:
         out = torch.empty_like(x, dtype=_FP8) if given.quantize else torch.empty_like(x)
     into = torch.empty_like(x) if given.residual_out is None else given.residual_out
     scales = None
-    if given.quantize:
+    if blocks is not None:
+        scales = blocks.new_scales(x)
+    elif given.quantize:
         scales = x.new_empty(scales_size(x.shape, given.quantize), dtype=torch.float32)
-    return Request(*given[:7], out, into, scales)  # _replace() takes three times as long
+    return Request(*given[:7], out, into, scales, given.global_scale)  # _replace() takes longer
+
+
+def wrong_format(quantize: Any) -> str:
+    """For people: that there is no such format."""
+    known = ", ".join(repr(one) for one in GROUP if one)
+    return f"quantize is {quantize!r}; it is {known} or None"
+
+
+def output_of(x: torch.Tensor, quantize: str | None) -> tuple[torch.dtype, tuple[int, ...]]:
+    """Dtype and size of what is normalised."""
+    blocks = BLOCK_FORMATS.get(quantize or "")
+    if blocks is not None:
+        return blocks.dtype, blocks.output_size(x.shape)
+    return _FP8 if quantize else x.dtype, tuple(x.shape)
+
+
+def scales_of(x: torch.Tensor, quantize: str | None) -> tuple[torch.dtype, tuple[int, ...]]:
+    """Dtype and size of its scales; (0,) without."""
+    blocks = BLOCK_FORMATS.get(quantize or "")
+    if blocks is not None:
+        return blocks.scale_dtype, blocks.scales_size(x.shape)
+    return torch.float32, scales_size(x.shape, quantize) if quantize else (0,)
 
 
 def scales_size(size: Any, quantize: str) -> tuple[int, ...]:

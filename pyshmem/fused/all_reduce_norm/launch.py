@@ -17,6 +17,7 @@ from ...host.job import runtime
 from ...host.memory import creation
 from .._shared.powers import power_of_2
 from .._shared.workspace import Workspace, device_heap_is_p2p
+from ..formats.table import BLOCK_FORMATS, global_scale_tensor
 from . import two_shot_kernels as kernels
 from .one_shot_ll_kernels import UnitsRow
 from .one_shot_ll_kernels import one_shot as one_shot_ll
@@ -25,8 +26,10 @@ from .push_kernels import SLOTS as PUSH_SLOTS
 from .push_kernels import push
 
 NORMS = ("rms", "layer")
-#: Elements that have one scale; 0 is no FP8, None a row.
+#: Elements that have one scale; 0 is without, None a row.
 GROUP: dict[str | None, int | None] = {None: 0, "row": None, "group": 128}
+GROUP |= {name: one.group for name, one in BLOCK_FORMATS.items()}
+_LEAST_TILE = 32  # elements: a block of any format
 _MOST_FOR_CHANNEL = 128 << 20  # bytes of the device heap
 _SIMULATED = 3  # programs, where there are no multiprocessors to count
 
@@ -44,6 +47,7 @@ class Request(NamedTuple):
     out: Any
     residual_out: Any
     scales: Any = None
+    global_scale: Any = None
 
     @property
     def hidden(self) -> int:
@@ -72,18 +76,23 @@ def _programs(space: Workspace) -> int:
     return count
 
 
+def _tile(given: Request) -> int:
+    """Elements of the tile of a row."""
+    return power_of_2(given.hidden, _LEAST_TILE)
+
+
 def _row_units(given: Request) -> int:
-    return max(power_of_2(given.hidden) * int(given.x.itemsize) // 4, 16)
+    return _tile(given) * int(given.x.itemsize) // 4
 
 
 def _units(given: Request) -> tuple[int, int]:
     """Words of the first two thirds of a row, and the tile that holds them."""
-    return _thirds(given.hidden, int(given.x.itemsize), given.quantize == "group")
+    return _thirds(given.hidden, int(given.x.itemsize), GROUP[given.quantize] or 1)
 
 
 @functools.cache
-def _thirds(hidden: int, itemsize: int, grouped: bool) -> tuple[int, int]:
-    words, group = hidden * itemsize // 4, 128 * itemsize // 4 if grouped else 1
+def _thirds(hidden: int, itemsize: int, elements: int) -> tuple[int, int]:
+    words, group = hidden * itemsize // 4, max(elements * itemsize // 4, 1)
     third = (words + 2) // 3 + group - 1
     third -= third % group  # a group has one third to itself
     return third, power_of_2(third)
@@ -105,7 +114,7 @@ def why_not_one_shot(space: Workspace, given: Request) -> str | None:
 
 def _fills(given: Request) -> bool:
     """Whether a program for a row of this size has a multiprocessor to itself."""
-    return power_of_2(given.hidden) * int(given.x.itemsize) > 16 << 10
+    return _slot(given) > 16 << 10
 
 
 def _pullers(space: Workspace, given: Request) -> int:
@@ -114,7 +123,8 @@ def _pullers(space: Workspace, given: Request) -> int:
 
 
 def _slot(given: Request) -> int:
-    return power_of_2(given.hidden) * int(given.x.itemsize)
+    """Bytes of the tile of a row."""
+    return _tile(given) * int(given.x.itemsize)
 
 
 def why_not_pull(space: Workspace, given: Request) -> str | None:
@@ -152,12 +162,22 @@ def _too_large(given: Request, nbytes: int) -> str:
     )
 
 
+def _blocks(given: Request) -> kernels.Blocks:
+    """How kernels make blocks that have scales."""
+    found = BLOCK_FORMATS.get(given.quantize or "")
+    if found is None:
+        return kernels.NO_BLOCKS
+    return kernels.Blocks(
+        found.kind, found.per_byte, found.swizzled, given.global_scale is not None
+    )
+
+
 def _constants(given: Request) -> dict[str, Any]:
-    block = power_of_2(given.hidden)
+    block = _tile(given)
     group = GROUP[given.quantize]
     row = kernels.Row(
         given.hidden, block, given.norm, given.residual is not None, given.bias is not None,
-        block if group is None else min(group, block),
+        block if group is None else min(group, block), _blocks(given),
     )  # fmt: skip
     return {"ROW": row, "num_warps": min(max(block // 512, 1), 16)}
 
@@ -194,22 +214,30 @@ def _plan(space: Workspace, given: Request, algorithm: str, invariant: bool) -> 
     if algorithm == "one_shot" and all_p2p:
         count = min(tokens, _senders(space, given))
         constants = _constants_of_units(given, invariant or count > programs)
-        constants |= {"TEAM": shmem.team_number(space.team), "MEMBERS": space.n_pes}
+        _in_row(constants, TEAM=shmem.team_number(space.team), MEMBERS=space.n_pes)
         return _Plan(one_shot_ll, count, (*where, space.me), constants)
     if algorithm == "one_shot":
-        constants |= {"TEAM": shmem.team_number(space.team)}
+        _in_row(constants, TEAM=shmem.team_number(space.team))
         return _Plan(kernels.one_shot, count, (where,), constants)
     if algorithm == "pull":
         count = min(tokens, _pullers(space, given))
         shared = None if invariant else count > programs
-        constants |= _constants_of_pull(space, given, shared, count) if count else {}
+        if count:
+            constants |= _constants_of_pull(space, given, shared, count)
+            _in_row(constants, RING=constants.pop("RING"))
         return _Plan(pull, count, (*where, space.me), constants)
     if algorithm == "push":
         count = min(tokens, _pushers(space, given))
         constants |= _constants_of_push(space, given, invariant or count > programs)
+        _in_row(constants, RING=constants.pop("RING"))
         return _Plan(push, count, (*where, space.me), constants)
-    constants |= {"TEAM": shmem.team_number(space.team)}
+    _in_row(constants, TEAM=shmem.team_number(space.team))
     return _Plan(kernels.two_shot, count, where, constants)
+
+
+def _in_row(constants: dict[str, Any], **fields: Any) -> None:
+    """What kernels know of the team stands in ``ROW``: they have as many parameters as they may."""
+    constants["ROW"] = constants["ROW"]._replace(**fields)
 
 
 def launches(
@@ -240,7 +268,7 @@ def again(
     What there is not, kernels are given another tensor for.
     """
     second = x if residual is None else residual
-    return made[0].again((x, second, weight, weight if bias is None else bias, out, total, x))
+    return made[0].again((x, second, weight, weight if bias is None else bias, out, total, x, x))
 
 
 def launch(made: tuple[Launch, ...], given: Request) -> None:
@@ -249,11 +277,14 @@ def launch(made: tuple[Launch, ...], given: Request) -> None:
         return
     x = given.x
     weight, residual, bias, scales = given.weight, given.residual, given.bias, given.scales
+    unit = global_scale_tensor(given.global_scale, x)
+    blocks = given.quantize in BLOCK_FORMATS
     # What there is not, kernels are given another tensor for.
     tensors = (
         x, x if residual is None else residual, weight, weight if bias is None else bias,
         given.out.view(torch.uint8) if given.quantize else given.out, given.residual_out,
-        x if scales is None else scales,
+        x if scales is None else scales.view(torch.uint8) if blocks else scales,
+        x if unit is None else unit,
     )  # fmt: skip
     if made[0].again(tensors):
         return
@@ -288,7 +319,7 @@ def _constants_of_units(given: Request, shared: bool) -> dict[str, Any]:
     group = GROUP[given.quantize]
     row = UnitsRow(
         given.hidden, third, tile, given.norm, given.residual is not None, given.bias is not None,
-        -1 if group is None else group,
+        -1 if group is None else group, BLOCKS=_blocks(given),
     )  # fmt: skip
     return {
         "ROW": row,
@@ -337,7 +368,7 @@ def _constants_of_pull(
     12 KiB were faster with more of them on the way, larger ones slower.
     """
     width = 512 if shared is False else 1024
-    warps = min(max(power_of_2(given.hidden) // width, 1), 16)
+    warps = min(max(_tile(given) // width, 1), 16)
     every, ahead = 2, 4
     if shared is not None and given.tokens <= count:
         every, ahead = 1, 1

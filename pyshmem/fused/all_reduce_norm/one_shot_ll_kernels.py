@@ -13,7 +13,7 @@ when they had read that half.
 
 # mypy: disable-error-code="assignment,misc"
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
@@ -28,7 +28,15 @@ from ...triton.runtime.constants import ALL_REDUCE
 from ...triton.teams import team_row, world_pe
 from .._shared.fp8_kernels import FP8_MAX, fp8_bytes
 from .._shared.reduce_kernels import sum_and_max
-from .two_shot_kernels import LEAST_SCALE, p2p_place
+from ..formats.block_kernels import (
+    mxfp8_bytes,
+    mxfp8_scales,
+    nvfp4_codes,
+    nvfp4_scales,
+    scale_places,
+    size_bits,
+)
+from .two_shot_kernels import LEAST_SCALE, NO_BLOCKS, load_global_scale, p2p_place
 
 _INTERPRETED = tl.constexpr(INTERPRETED)
 
@@ -52,7 +60,7 @@ class UnitsRow(NamedTuple):
     """Constants of a launch, as ``Row``, but that a tile is of a third of a row.
 
     THIRD words are one, UNITS the tile of a row's units, a power of two; GROUP -1 is a scale a row.
-    WIDE: all pointers are multiples of 4; what travels is the same without.
+    WIDE: all pointers are multiples of 4; what travels is the same without. MEMBERS has the team TEAM.
     """
 
     HIDDEN: int
@@ -63,6 +71,9 @@ class UnitsRow(NamedTuple):
     BIAS: bool
     GROUP: int
     WIDE: bool = True
+    BLOCKS: Any = NO_BLOCKS
+    TEAM: int = 0
+    MEMBERS: int = 1
 
 
 @triton.jit
@@ -149,13 +160,21 @@ def _store_fp8(
 ):
     """The elements of a third, times ``factor``."""
     low = fp8_bytes(values[first] * factor)
+    high = low
+    if PER == 2:
+        high = fp8_bytes(values[first + 1] * factor)
+    _store_bytes(low, high, out, places, inside, PER, WIDE)
+
+
+@triton.jit
+def _store_bytes(low, high, out, places, inside, PER: tl.constexpr, WIDE: tl.constexpr):
+    """A byte for each element of words; of words of one element ``low`` alone."""
     if PER == 1:
         tl.store(out + places, low, mask=inside)
     elif not WIDE:
         tl.store(out + 2 * places, low, mask=inside)
-        tl.store(out + 2 * places + 1, fp8_bytes(values[first + 1] * factor), mask=inside)
+        tl.store(out + 2 * places + 1, high, mask=inside)
     else:
-        high = fp8_bytes(values[first + 1] * factor)
         both = low.to(tl.uint16) | (high.to(tl.uint16) << 8)
         tl.store(out.to(tl.pointer_type(tl.uint16)) + places, both, mask=inside)
 
@@ -195,7 +214,7 @@ def _centred(values, lanes, HIDDEN: tl.constexpr, WORDS: tl.constexpr, THIRD: tl
 
 @triton.jit
 def _finish(
-    values, number, gains, shifts, lanes, like, out, scales, eps, WORDS: tl.constexpr,
+    values, number, gains, shifts, lanes, like, out, scales, global_scale, eps, WORDS: tl.constexpr,
     ROW: tl.constexpr,
 ):  # fmt: skip
     """Normalises, quantises and stores row ``number``. GROUP as of ``UnitsRow``."""
@@ -214,6 +233,8 @@ def _finish(
         squares += values[k] * values[k]
         unscaled += (values[k] * gains[k],)
     start = number.to(tl.int64) * WORDS
+    BLOCKS: tl.constexpr = ROW.BLOCKS
+    BLOCK_FORMAT: tl.constexpr = BLOCKS.FORMAT
     if GROUP == -1 and not BIAS:
         total, most = sum_and_max(squares, _largest(unscaled))
         scale = tl.rsqrt(total / HIDDEN + eps)
@@ -232,6 +253,12 @@ def _finish(
                 scaled += (unscaled[k] * scale,)
         if GROUP == 0:
             _store_row(scaled, like, out, start, lanes, WORDS, THIRD, WIDE)
+        elif BLOCK_FORMAT != "":
+            rounded = ()
+            for k in tl.static_range(3 * per):
+                rounded += (scaled[k].to(like.dtype.element_ty).to(tl.float32),)
+            unit = load_global_scale(global_scale, BLOCKS)
+            _store_blocks(rounded, number, start, lanes, out, scales, unit, WORDS, per, ROW)
         else:
             _quantise(scaled, number, start, lanes, out, scales, WORDS, per, ROW)
 
@@ -270,6 +297,54 @@ def _quantise(
 
 
 @triton.jit
+def _store_blocks(
+    values, number, start, lanes, out, scales, unit, WORDS: tl.constexpr, PER: tl.constexpr,
+    ROW: tl.constexpr,
+):  # fmt: skip
+    """A row, rounded to its dtype, in blocks of GROUP elements; ``unit`` is the global scale."""
+    THIRD: tl.constexpr = ROW.THIRD
+    WIDE: tl.constexpr = ROW.WIDE
+    BLOCKS: tl.constexpr = ROW.BLOCKS
+    FORMAT: tl.constexpr = BLOCKS.FORMAT
+    SWIZZLED: tl.constexpr = BLOCKS.SWIZZLED
+    wide: tl.constexpr = ROW.GROUP // PER  # words of a block
+    many: tl.constexpr = lanes.numel // wide
+    count: tl.constexpr = (WORDS + wide - 1) // wide
+    groups = tl.arange(0, many)
+    for k in tl.static_range(3):
+        places, inside = start + k * THIRD + lanes, lanes < words_of(THIRD, WORDS, k)
+        most = size_bits(values[k * PER])
+        if PER == 2:
+            most = tl.maximum(most, size_bits(values[k * PER + 1]))
+        largest = tl.max(tl.reshape(most, [many, wide]), axis=1)
+        if FORMAT == "mxfp8":
+            factors, steps = mxfp8_scales(largest)
+        else:
+            factors, steps = nvfp4_scales(largest, unit)
+        there = scale_places(number, k * (THIRD // wide) + groups, count, SWIZZLED)
+        some = (words_of(THIRD, WORDS, k) + wide - 1) // wide
+        tl.store(scales + there, factors, mask=groups < some)
+        spread = tl.broadcast_to(tl.expand_dims(steps, 1), [many, wide])
+        steps = tl.reshape(spread, [lanes.numel])
+        if FORMAT == "mxfp8":
+            low = mxfp8_bytes(values[k * PER], steps)
+            high = low
+            if PER == 2:
+                high = mxfp8_bytes(values[k * PER + 1], steps)
+            _store_bytes(low, high, out, places, inside, PER, WIDE)
+        elif PER == 2:
+            low, high = nvfp4_codes(values[2 * k], steps), nvfp4_codes(values[2 * k + 1], steps)
+            tl.store(out + places, (low | (high << 4)).to(tl.uint8), mask=inside)
+        else:
+            codes = tl.reshape(nvfp4_codes(values[k], steps), [lanes.numel // 2, 2])
+            low, high = tl.split(codes)
+            halves = tl.arange(0, lanes.numel // 2)
+            places = start // 2 + k * (THIRD // 2) + halves
+            inside = halves < words_of(THIRD, WORDS, k) // 2
+            tl.store(out + places, (low | (high << 4)).to(tl.uint8), mask=inside)
+
+
+@triton.jit
 def _lanes(UNITS: tl.constexpr):
     """0, 1, ..., of which a thread's are not neighbours: words are loaded one by one, as units are."""
     lanes = tl.arange(0, UNITS)
@@ -295,8 +370,8 @@ def _load_row(
 
 @triton.jit(do_not_specialize=["tokens", "mine"])
 def one_shot(
-    x, residual, weight, bias, out, residual_out, scales, tokens, eps, counts, units, mine, ctx,
-    TEAM: tl.constexpr, MEMBERS: tl.constexpr, ROW: tl.constexpr,
+    x, residual, weight, bias, out, residual_out, scales, global_scale, tokens, eps, counts, units,
+    mine, ctx, ROW: tl.constexpr,
 ):  # fmt: skip
     """Every PE gets each row of all others and finishes it.
 
@@ -311,6 +386,8 @@ def one_shot(
     RESIDUAL: tl.constexpr = ROW.RESIDUAL
     NORM: tl.constexpr = ROW.NORM
     BIAS: tl.constexpr = ROW.BIAS
+    TEAM: tl.constexpr = ROW.TEAM
+    MEMBERS: tl.constexpr = ROW.MEMBERS
     per: tl.constexpr = elements_of(x.dtype.element_ty)
     WORDS: tl.constexpr = HIDDEN // per
     lanes = _lanes(UNITS)
@@ -364,7 +441,9 @@ def one_shot(
             totals = sums
         row = _store_row(totals, x, residual_out, start, lanes, WORDS, THIRD, WIDE)
         if NORM != "none":
-            _finish(row, number, gains, shifts, lanes, x, out, scales, eps, WORDS, ROW)
+            _finish(
+                row, number, gains, shifts, lanes, x, out, scales, global_scale, eps, WORDS, ROW
+            )
         number += tl.num_programs(0)
         data = _load_row(x, number, tokens, lanes, WORDS, THIRD, WIDE)
     program_barrier()

@@ -23,8 +23,9 @@ _library = torch.library.Library("pyshmem", "FRAGMENT")
 def _body(
     x: Any, weight: Any, residual: Any = None, bias: Any = None, eps: float = 1e-6,
     kind: str = "rms", quantize: str | None = None, team: int = 0, algorithm: str | None = None,
+    global_scale: Any = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    given = Request(x, weight, residual, bias, eps, kind, quantize, None, None)
+    given = Request(x, weight, residual, bias, eps, kind, quantize, None, None, None, global_scale)
     output, added, scales = norm.run(given, team_of(team), algorithm)
     return output, added, x.new_empty(0, dtype=torch.float32) if scales is None else scales
 
@@ -32,12 +33,13 @@ def _body(
 def _fake(
     x: Any, weight: Any, residual: Any = None, bias: Any = None, eps: float = 1e-6,
     kind: str = "rms", quantize: str | None = None, team: int = 0, algorithm: str | None = None,
+    global_scale: Any = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     if quantize not in GROUP:
-        raise ValueError(f"quantize is {quantize!r}; it is 'row', 'group' or None")
-    output = torch.empty_like(x, dtype=torch.float8_e4m3fn if quantize else x.dtype)
-    size = norm.scales_size(x.shape, quantize) if quantize else (0,)
-    return output, torch.empty_like(x), x.new_empty(size, dtype=torch.float32)
+        raise ValueError(norm.wrong_format(quantize))
+    (dtype, size), (scale_dtype, scales) = norm.output_of(x, quantize), norm.scales_of(x, quantize)
+    output = x.new_empty(size, dtype=dtype)
+    return output, torch.empty_like(x), x.new_empty(scales, dtype=scale_dtype)
 
 
 # ---- the derivative ------------------------------------------------------------------------------
@@ -46,7 +48,7 @@ def _fake(
 
 
 def _keep(ctx: Any, inputs: Any, output: Any) -> None:
-    _, weight, residual, bias, eps, kind, quantize, team, _ = inputs
+    _, weight, residual, bias, eps, kind, quantize, team, _, _ = inputs
     ctx.save_for_backward(output[1], weight)
     ctx.given = (
         eps,
@@ -79,7 +81,7 @@ def _backward(ctx: Any, grad: Any, grad_residual: Any, grad_scales: Any) -> tupl
     of_weight = (rows * unit.reshape(rows.shape)).sum(0).to(weight.dtype)
     of_bias = None if bias_dtype is None else rows.sum(0).to(bias_dtype)
     of_x = torch.ops.pyshmem.sum_rows(owed, team)
-    return of_x, of_weight, owed if has_residual else None, of_bias, None, None, None, None, None
+    return of_x, of_weight, owed if has_residual else None, of_bias, *(None,) * 6
 
 
 def _sum_rows(x: Any, team: int = 0) -> Any:
@@ -97,7 +99,8 @@ def _sum_rows_backward(ctx: Any, grad: Any) -> tuple[Any, None]:
 def _declare() -> None:
     _library.define(
         "all_reduce_rmsnorm(Tensor x, Tensor weight, Tensor? residual=None, Tensor? bias=None, "
-        "float eps=1e-6, str norm='rms', str? quantize=None, int team=0, str? algorithm=None) "
+        "float eps=1e-6, str norm='rms', str? quantize=None, int team=0, str? algorithm=None, "
+        "Tensor? global_scale=None) "
         "-> (Tensor, Tensor, Tensor)",
         tags=TAGS,
     )

@@ -90,14 +90,15 @@ def wait_for_rows(
 
 @triton.jit(do_not_specialize=["tokens", "mine"])
 def pull(
-    x, residual, weight, bias, out, residual_out, scales, tokens, eps, ring, counts, flags, mine, ctx,
-    RING: tl.constexpr, ROW: tl.constexpr,
+    x, residual, weight, bias, out, residual_out, scales, global_scale, tokens, eps, ring, counts,
+    flags, mine, ctx, ROW: tl.constexpr,
 ):  # fmt: skip
     """Every PE loads each row of all others and finishes it. ``mine`` is the caller's number."""
     BLOCK: tl.constexpr = ROW.BLOCK
     HIDDEN: tl.constexpr = ROW.HIDDEN
     RESIDUAL: tl.constexpr = ROW.RESIDUAL
     NORM: tl.constexpr = ROW.NORM
+    RING: tl.constexpr = ROW.RING
     AHEAD: tl.constexpr = RING.AHEAD
     TEAM: tl.constexpr = RING.TEAM
     MEMBERS: tl.constexpr = RING.MEMBERS
@@ -164,7 +165,7 @@ def pull(
         row = (total + more).to(own.dtype)
         tl.store(residual_out + places, row, mask=inside)
         if NORM != "none":
-            finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
+            finish_row(row, number, gain, shift, offs, inside, out, scales, global_scale, eps, ROW)
         number += step
         turn += 1
     program_barrier()

@@ -75,14 +75,15 @@ def _sum(own, rows, mine, MEMBERS: tl.constexpr):
 
 @triton.jit(do_not_specialize=["tokens", "mine"])
 def push(
-    x, residual, weight, bias, out, residual_out, scales, tokens, eps, ring, counts, flags, mine, ctx,
-    RING: tl.constexpr, ROW: tl.constexpr,
+    x, residual, weight, bias, out, residual_out, scales, global_scale, tokens, eps, ring, counts,
+    flags, mine, ctx, ROW: tl.constexpr,
 ):  # fmt: skip
     """Every PE stores its rows to all others and finishes all. ``mine`` is the caller's number."""
     BLOCK: tl.constexpr = ROW.BLOCK
     HIDDEN: tl.constexpr = ROW.HIDDEN
     RESIDUAL: tl.constexpr = ROW.RESIDUAL
     NORM: tl.constexpr = ROW.NORM
+    RING: tl.constexpr = ROW.RING
     TEAM: tl.constexpr = RING.TEAM
     MEMBERS: tl.constexpr = RING.MEMBERS
     THREADS: tl.constexpr = RING.THREADS
@@ -140,7 +141,7 @@ def push(
         row = total.to(own.dtype)
         tl.store(residual_out + places, row, mask=inside)
         if NORM != "none":
-            finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
+            finish_row(row, number, gain, shift, offs, inside, out, scales, global_scale, eps, ROW)
         number += step
         turn += 1
     program_barrier()

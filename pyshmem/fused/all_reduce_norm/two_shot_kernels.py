@@ -8,7 +8,7 @@ one PE for all, so that all have the same bits.
 What there is not is passed as any other pointer.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
@@ -21,16 +21,34 @@ from ...triton.runtime.constants import ALL_REDUCE, CMP_GE, DELTA, SIGNAL_SET
 from ...triton.teams import place_in, team_row, world_pe
 from .._shared.fp8_kernels import FP8_MAX, fp8_bytes
 from .._shared.reduce_kernels import sum_and_max
+from ..formats.block_kernels import quantise_blocks, scale_places
 
 _INTERPRETED = tl.constexpr(INTERPRETED)
 LEAST_SCALE = tl.constexpr(1e-12)  # of a row of zeros
 
 
+class Blocks(NamedTuple):
+    """How elements with block scales are made.
+
+    FORMAT is "mxfp8", "nvfp4" or "", which is FP8 with float32 scales; PER elements are a byte. SWIZZLED
+    is the layout of scales, GLOBAL: there is a global scale.
+    """
+
+    FORMAT: str = ""
+    PER: int = 1
+    SWIZZLED: bool = False
+    GLOBAL: bool = False
+
+
+NO_BLOCKS = Blocks()
+
+
 class Row(NamedTuple):
     """Constants of a launch: HIDDEN elements are a row, in tiles of BLOCK, a power of two.
 
-    NORM is "rms", "layer", or "none" for the sum alone. GROUP elements have a scale in FP8; 0 is
-    without. RESIDUAL and BIAS: there is one.
+    NORM is "rms", "layer", or "none" for the sum alone. GROUP elements have a scale; 0 is without.
+    RESIDUAL and BIAS: there is one. BLOCKS is how blocks are made, TEAM the number of the team, and
+    RING what ``pull`` and ``push`` know of it.
     """
 
     HIDDEN: int
@@ -39,6 +57,9 @@ class Row(NamedTuple):
     RESIDUAL: bool
     BIAS: bool
     GROUP: int
+    BLOCKS: Any = NO_BLOCKS
+    TEAM: int = 0
+    RING: Any = None
 
 
 @triton.jit
@@ -96,10 +117,45 @@ def quantise(values, GROUP: tl.constexpr):
 
 
 @triton.jit
-def finish_row(
-    row, number, gain, shift, offs, inside, out, scales, eps, ROW: tl.constexpr
+def load_global_scale(global_scale, BLOCKS: tl.constexpr):
+    """That of NVFP4, or 1."""
+    GLOBAL: tl.constexpr = BLOCKS.GLOBAL
+    if GLOBAL:
+        return tl.load(global_scale)
+    else:
+        return 1.0
+
+
+@triton.jit
+def _store_blocks(
+    values, number, offs, out, scales, global_scale, HIDDEN: tl.constexpr, GROUP: tl.constexpr,
+    SIDE: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
-    """Normalises, quantises and stores row ``number``; gives what was stored."""
+    """Makes blocks of a row's tile and stores them; a thread has SIDE elements side by side."""
+    FORMAT: tl.constexpr = BLOCKS.FORMAT
+    SWIZZLED: tl.constexpr = BLOCKS.SWIZZLED
+    PER: tl.constexpr = BLOCKS.PER
+    made, factors = quantise_blocks(values, load_global_scale(global_scale, BLOCKS), FORMAT)
+    bytes_of_row: tl.constexpr = HIDDEN // PER
+    lanes = tl.arange(0, offs.numel // PER)
+    places = number.to(tl.int64) * bytes_of_row + lanes
+    if not _INTERPRETED:
+        places = tl.max_contiguous(places, SIDE // PER)
+    tl.store(out + places, made, mask=lanes < bytes_of_row)
+    count: tl.constexpr = (HIDDEN + GROUP - 1) // GROUP
+    lanes = tl.arange(0, offs.numel // GROUP)
+    place = scales + scale_places(number, lanes, count, SWIZZLED)
+    tl.store(place, factors, mask=lanes < count)
+
+
+@triton.jit
+def finish_row(
+    row, number, gain, shift, offs, inside, out, scales, global_scale, eps, ROW: tl.constexpr
+):  # fmt: skip
+    """Normalises, quantises and stores row ``number``.
+
+    Blocks are made of what is stored without them: the normalised row, rounded to its dtype.
+    """
     HIDDEN: tl.constexpr = ROW.HIDDEN
     GROUP: tl.constexpr = ROW.GROUP
     NORM: tl.constexpr = ROW.NORM
@@ -109,7 +165,9 @@ def finish_row(
         # Bytes are stored by the threads that have them: as many side by side as were loaded.
         places = tl.max_contiguous(places, 128 // row.dtype.primitive_bitwidth)
     values = _centred(row, inside, HIDDEN, NORM)
-    if GROUP == offs.numel and not BIAS:
+    BLOCKS: tl.constexpr = ROW.BLOCKS
+    BLOCK_FORMAT: tl.constexpr = BLOCKS.FORMAT
+    if GROUP == offs.numel and not BIAS and BLOCK_FORMAT == "":
         # Squares and the largest in one round through the program: the factor comes out of the maximum.
         unscaled = values * gain
         squares, largest = sum_and_max(values * values, tl.abs(unscaled))
@@ -117,27 +175,31 @@ def finish_row(
         factor = tl.maximum(largest * scale / FP8_MAX, LEAST_SCALE)
         finished = fp8_bytes(unscaled * (scale / factor))
         tl.store(scales + number, factor)
-        factors = tl.full([1], 0, tl.float32) + factor
+        tl.store(out + places, finished, mask=inside)
     else:
         values = values * tl.rsqrt(tl.sum(values * values) / HIDDEN + eps) * gain
         if BIAS:
             values += shift
-        if GROUP > 0:
+        if BLOCK_FORMAT != "":
+            values = values.to(row.dtype).to(tl.float32)
+            side: tl.constexpr = 128 // row.dtype.primitive_bitwidth
+            _store_blocks(
+                values, number, offs, out, scales, global_scale, HIDDEN, GROUP, side, BLOCKS
+            )
+        elif GROUP > 0:
             finished, factors = quantise(values, GROUP)
             lanes = tl.arange(0, offs.numel // GROUP)
             count: tl.constexpr = (HIDDEN + GROUP - 1) // GROUP
             place = scales + number.to(tl.int64) * count + lanes
             tl.store(place, factors, mask=lanes < count)
+            tl.store(out + places, finished, mask=inside)
         else:
-            finished = values.to(out.dtype.element_ty)
-            factors = tl.zeros([1], tl.float32)
-    tl.store(out + places, finished, mask=inside)
-    return finished, factors
+            tl.store(out + places, values.to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit(do_not_specialize=["tokens"])
 def local(
-    x, residual, weight, bias, out, residual_out, scales, tokens, eps, ROW: tl.constexpr
+    x, residual, weight, bias, out, residual_out, scales, global_scale, tokens, eps, ROW: tl.constexpr
 ):  # fmt: skip
     """On one PE, whose sum is what it has."""
     BLOCK: tl.constexpr = ROW.BLOCK
@@ -155,7 +217,7 @@ def local(
         row = added.to(row.dtype)
         tl.store(residual_out + places, row, mask=inside)
         if NORM != "none":
-            finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
+            finish_row(row, number, gain, shift, offs, inside, out, scales, global_scale, eps, ROW)
         number += tl.num_programs(0)
 
 
@@ -164,7 +226,7 @@ def local(
 
 @triton.jit(do_not_specialize=["tokens"])
 def one_shot(
-    x, residual, weight, bias, out, residual_out, scales, tokens, eps, words, ctx, TEAM: tl.constexpr,
+    x, residual, weight, bias, out, residual_out, scales, global_scale, tokens, eps, words, ctx,
     ROW: tl.constexpr,
 ):  # fmt: skip
     """Every PE gets each row of all others by the channel ``words``, flag in data, and finishes it.
@@ -174,6 +236,7 @@ def one_shot(
     BLOCK: tl.constexpr = ROW.BLOCK
     HIDDEN: tl.constexpr = ROW.HIDDEN
     RESIDUAL: tl.constexpr = ROW.RESIDUAL
+    TEAM: tl.constexpr = ROW.TEAM
     NORM: tl.constexpr = ROW.NORM
     offs = tl.arange(0, BLOCK)
     inside = offs < HIDDEN
@@ -203,7 +266,7 @@ def one_shot(
         row = (total + more).to(row.dtype)
         tl.store(residual_out + places, row, mask=inside)
         if NORM != "none":
-            finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
+            finish_row(row, number, gain, shift, offs, inside, out, scales, global_scale, eps, ROW)
         number += tl.num_programs(0)
 
 
@@ -273,13 +336,14 @@ def _sum_of_row(
 
 @triton.jit(do_not_specialize=["tokens"])
 def two_shot(
-    x, residual, weight, bias, out, residual_out, scales, tokens, eps, inbox, sums, counts, flags, ctx,
-    TEAM: tl.constexpr, ROW: tl.constexpr,
+    x, residual, weight, bias, out, residual_out, scales, global_scale, tokens, eps, inbox, sums,
+    counts, flags, ctx, ROW: tl.constexpr,
 ):  # fmt: skip
     """Members send rows to their owners, which sum them and send the sums to all, who finish them."""
     BLOCK: tl.constexpr = ROW.BLOCK
     HIDDEN: tl.constexpr = ROW.HIDDEN
     RESIDUAL: tl.constexpr = ROW.RESIDUAL
+    TEAM: tl.constexpr = ROW.TEAM
     NORM: tl.constexpr = ROW.NORM
     offs = tl.arange(0, BLOCK)
     inside = offs < HIDDEN
@@ -326,5 +390,7 @@ def two_shot(
             row = tl.load(sums + places, mask=inside, other=0)
             tl.store(residual_out + places, row, mask=inside)
             if NORM != "none":
-                finish_row(row, number, gain, shift, offs, inside, out, scales, eps, ROW)
+                finish_row(
+                    row, number, gain, shift, offs, inside, out, scales, global_scale, eps, ROW
+                )
             number += tl.num_programs(0)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from ..._core.errors import UnsupportedError
 from ...triton.primitives.backend import INTERPRETED
 from .._shared.arguments import check_tensor, on_tensors, result
 from .._shared.powers import power_of_2
@@ -60,6 +61,21 @@ def multiply_groups(
         )  # fmt: skip
 
 
+def _scaled(handle: ExpertHandle, by_pair: bool) -> bool:
+    """Whether the kernel multiplies tokens by scales.
+
+    Raises: UnsupportedError (they are in blocks).
+    """
+    if by_pair or handle.scales is None:
+        return False
+    if handle.block_format is not None:
+        raise UnsupportedError(
+            f"group_matmul multiplies no {handle.block_format.upper()}: give "
+            "handle.by_expert(tokens).to(weights.dtype) with by_pair=True, or another grouped GEMM"
+        )
+    return True
+
+
 @on_tensors
 def group_matmul(
     tokens: Any, weights: Any, handle: ExpertHandle, *, by_pair: bool = False, out: Any = None,
@@ -81,7 +97,7 @@ def group_matmul(
         both, unless ``out`` is given or tokens are FP8.
     Completes: in the order of the current stream, without a wait of the host. Not collective.
     Raises: ValueError (sizes, layout), TypeError, RuntimeError (a tensor requires grad, and there is no
-        derivative).
+        derivative), UnsupportedError (tokens in MXFP8 or NVFP4).
     Extension.
     """
     if not isinstance(handle, ExpertHandle):
@@ -89,7 +105,7 @@ def group_matmul(
     if out is not None or handle.scales is not None:
         refuse_grad("group_matmul of FP8 or with out=", tokens, weights)
     check_tensor("weights", weights, FLOATS, 3)
-    scaled = handle.scales is not None and not by_pair
+    scaled = _scaled(handle, by_pair)
     check_tensor("tokens", tokens, (torch.float8_e4m3fn if scaled else weights.dtype,), 2)
     experts, k, n = weights.shape
     pairs = handle.rows.shape[0]

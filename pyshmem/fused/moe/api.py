@@ -15,10 +15,11 @@ from .._shared.arguments import check_tensor, on_tensors, result
 from .._shared.powers import power_of_2
 from .._shared.slots import LAUNCH, programs, refuse_grad, refuse_many
 from .._shared.workspace import Workspace, workspace
+from ..formats.table import check_global_scale
 from .calls import combine_by_operator, dispatch_by_operator, needs_operator
 from .combine_kernels import Sum, combine_tokens
 from .dispatch import Dispatch
-from .handle import GROUP, ExpertHandle
+from .handle import FORMATS, ExpertHandle, group_of
 from .routing import COLUMNS, chunks_of, constants_of, table_of
 
 FLOATS = (torch.bfloat16, torch.float16, torch.float32)
@@ -32,7 +33,7 @@ def _has_fp8(device: torch.device) -> bool:
 
 def _check_dispatch(
     x: Any, ids: Any, n_experts: int, quantize: str | None, mode: str, most: int | None,
-    space: Workspace,
+    space: Workspace, global_scale: Any,
 ) -> None:  # fmt: skip
     check_tensor("x", x, FLOATS, 2)
     check_tensor("topk_ids", ids, _INDICES, 2)
@@ -46,10 +47,15 @@ def _check_dispatch(
         raise ValueError(f"{n_experts} experts cannot be spread evenly over {space.n_pes} PEs")
     if mode not in ("throughput", "decode"):
         raise ValueError(f"mode is {mode!r}; it can be 'throughput' or 'decode'")
-    if quantize not in (None, "fp8"):
-        raise ValueError(f"quantize is {quantize!r}; it can be 'fp8' or None")
-    if quantize and x.shape[1] % GROUP:
-        raise ValueError(f"hidden size {x.shape[1]} is no multiple of {GROUP}, as FP8 needs it")
+    if quantize is not None and quantize not in FORMATS:
+        known = ", ".join(map(repr, FORMATS))
+        raise ValueError(f"quantize is {quantize!r}; it can be {known} or None")
+    if quantize and x.shape[1] % group_of(quantize):
+        raise ValueError(
+            f"hidden size {x.shape[1]} is no multiple of {group_of(quantize)}, as {quantize.upper()} "
+            "needs it"
+        )
+    check_global_scale(global_scale, quantize)
     if quantize and x.is_cuda and not _has_fp8(x.device):
         raise errors.UnsupportedError("this GPU has no FP8: quantize needs compute capability 8.9")
     if mode == "decode" and most is None:
@@ -62,6 +68,7 @@ def _check_dispatch(
 def expert_dispatch(
     x: Any, topk_ids: Any, n_experts: int, *, quantize: str | None = None, mode: str | None = None,
     max_tokens: int | None = None, team: Team = TEAM_WORLD, algorithm: str | None = None,
+    global_scale: Any = None,
 ) -> Any:  # fmt: skip
     """Send each token to the PEs that have one of its experts, once each.
 
@@ -72,7 +79,8 @@ def expert_dispatch(
             tokens, 0 too.
         topk_ids: (tokens, k) int32 or int64: each token's experts; -1 stands for none.
         quantize: "fp8": tokens travel, and are returned, as float8_e4m3fn with a float32 scale for each
-            128 elements; ``hidden`` is a multiple of 128.
+            128 elements; ``hidden`` is a multiple of 128. "mxfp8" or "nvfp4": in blocks of 32 or 16, of
+            which ``hidden`` is a multiple, with the bits that ``formats.quantize`` gives.
         mode: "throughput": the result has as many rows as tokens have come, so the host waits once for
             their number, while they move, and no capture is possible; its memory has room for the most
             tokens of each member, unless members are more than twice ``k``. "decode": one kernel, no
@@ -82,43 +90,49 @@ def expert_dispatch(
         max_tokens: the most tokens that a PE has; the same on all members. Decode mode needs it;
             throughput mode guesses it from the last calls, and does a call again that had more.
         team: default ``TEAM_WORLD``.
-        algorithm: "simple" (kernels store the tokens that go) or, in throughput mode without FP8,
-            "copy_engine" (copy engines send all of them); default by the tables. Without room on the
-            device heap for ``max_tokens`` tokens of each member, tokens go through slots.
+        algorithm: "simple" (kernels store the tokens that go) or, in throughput mode of tokens that are
+            not quantised, "copy_engine" (copy engines send all of them); default by the tables. Without
+            room on the device heap for ``max_tokens`` tokens of each member, tokens go through slots.
+        global_scale: of NVFP4, one number or float32 tensor, of the same value on all members; default
+            1. A number is copied to the GPU by each call.
 
     Returns: the tokens (rows, hidden), in the order of their PEs and of their rows there, and an
-        ``ExpertHandle``: the experts' rows, scales, and what ``expert_combine`` needs. Without FP8 it
+        ``ExpertHandle``: the experts' rows, scales, and what ``expert_combine`` needs. Not quantised it
         has a derivative, which is collective: what all members' rows owe to a token, in PE order.
     Completes: in the order of the current stream. Collective. A caller that is interrupted while its
         host waits does the rest of the call before its next operation of the team.
     Raises: ValueError (sizes; an expert that there is not, in throughput mode on all members; in decode
-        mode the kernel ends the job with its number and its token's), TypeError, UnsupportedError (FP8
-        on a GPU without it; more than 63 PEs), RuntimeError (FP8 of a tensor that requires grad;
+        mode the kernel ends the job with its number and its token's), TypeError, UnsupportedError
+        (``quantize`` on a GPU without FP8; more than 63 PEs), RuntimeError (the same of a tensor that
+        requires grad;
         throughput mode in a capture); MismatchError (members differ).
     Extension.
     """
     taken = mode or ("throughput" if max_tokens is None else "decode")
     if needs_operator(x):
         if quantize:
-            refuse_grad("expert_dispatch of FP8", x)
+            refuse_grad(f"expert_dispatch of {str(quantize).upper()}", x)
         return dispatch_by_operator(
-            x, topk_ids, n_experts, quantize, taken, max_tokens, team, algorithm
+            x, topk_ids, n_experts, quantize, taken, max_tokens, team, algorithm, global_scale
         )
-    return dispatch(x, topk_ids, n_experts, quantize, taken, max_tokens, team, algorithm)
+    return dispatch(
+        x, topk_ids, n_experts, quantize, taken, max_tokens, team, algorithm, global_scale=global_scale
+    )  # fmt: skip
 
 
 def dispatch(
     x: Any, ids: Any, n_experts: int, quantize: str | None, mode: str, most: int | None,
-    team: Team, algorithm: str | None = None, *, zeroed: bool = False,
+    team: Team, algorithm: str | None = None, *, zeroed: bool = False, global_scale: Any = None,
 ) -> tuple[torch.Tensor, ExpertHandle]:  # fmt: skip
     """The body of ``expert_dispatch``. ``zeroed``: rows that decode mode does not write are 0."""
     space = workspace(team)
-    _check_dispatch(x, ids, n_experts, quantize, mode, most, space)
+    _check_dispatch(x, ids, n_experts, quantize, mode, most, space, global_scale)
     space.agree(
-        "expert_dispatch", x.dtype, x.shape[1], ids.shape[1], n_experts, quantize, mode, most, algorithm
+        "expert_dispatch", x.dtype, x.shape[1], ids.shape[1], n_experts, quantize, mode, most, algorithm,
+        global_scale is not None,
     )  # fmt: skip
-    experts, fp8 = n_experts // space.n_pes, quantize is not None
-    call = Dispatch(space, team, x, ids, experts, fp8, zeroed, algorithm)
+    experts = n_experts // space.n_pes
+    call = Dispatch(space, team, x, ids, experts, quantize, zeroed, algorithm, global_scale)
     if mode == "decode":
         assert most is not None
         if algorithm not in (None, "simple"):

@@ -9,6 +9,7 @@ import torch
 
 from ...host.teams.team import Team
 from .._shared.team_numbers import number
+from ..formats.table import global_scale_tensor
 from .handle import ExpertHandle
 
 
@@ -33,14 +34,16 @@ def dispatch_by_operator(
     most: int | None,
     team: Team,
     algorithm: str | None = None,
+    global_scale: Any = None,
 ) -> tuple[torch.Tensor, ExpertHandle]:
     """``expert_dispatch``; with derivatives, rows that decode mode does not write are 0."""
     zeroed = mode == "decode" and needs_grad(x)
+    unit = global_scale_tensor(global_scale, x)
     tokens, scales, rows, offsets, pairs = torch.ops.pyshmem.expert_dispatch(
-        x, ids, n_experts, quantize, mode, most, zeroed, number(team), algorithm
+        x, ids, n_experts, quantize, mode, most, zeroed, number(team), algorithm, unit
     )
     kept = scales if quantize else None
-    return tokens, ExpertHandle(rows, offsets, kept, mode, team, ids, pairs, tokens.shape[0])
+    return tokens, ExpertHandle(rows, offsets, kept, mode, team, ids, pairs, tokens.shape[0], unit)
 
 
 def combine_by_operator(y: Any, handle: ExpertHandle, weights: Any) -> torch.Tensor:

@@ -16,10 +16,11 @@ from ...triton.primitives.backend import INTERPRETED
 from .._shared.powers import power_of_2
 from .._shared.slots import LAUNCH, gather_numbers, programs
 from .._shared.workspace import Workspace, workspace
+from ..formats.table import BLOCK_FORMATS, global_scale_tensor
 from . import dispatch_kernels as kernels
 from .copy_engine import TokenCopies, algorithm_of, copies_of
 from .copy_engine_kernels import dispatch_by_engine
-from .handle import GROUP, ExpertHandle
+from .handle import ExpertHandle, sizes_of
 from .numbers import numbers_of, recent_of
 from .routing import COLUMNS, Chunks, RoutingTable, chunks_of, constants_of, table_of
 from .routing_kernels import Call, Layout, LayoutTile
@@ -71,16 +72,19 @@ class Dispatch:
     Args:
         x, ids: the tokens and their experts, checked.
         experts: how many a member has.
+        quantize, global_scale: the format that tokens travel in.
         zeroed: rows that are not written are 0.
         algorithm: the one that the caller wants.
     """
 
     def __init__(
         self, space: Workspace, team: Team, x: torch.Tensor, ids: torch.Tensor, experts: int,
-        fp8: bool, zeroed: bool = False, algorithm: str | None = None,
+        quantize: str | None = None, zeroed: bool = False, algorithm: str | None = None,
+        global_scale: Any = None,
     ) -> None:  # fmt: skip
         self.space, self.team, self.x, self.ids = space, team, x, ids
-        self.experts, self.fp8, self.zeroed, self.algorithm = experts, fp8, zeroed, algorithm
+        self.experts, self.quantize, self.zeroed = experts, quantize, zeroed
+        self.algorithm, self.global_scale = algorithm, global_scale_tensor(global_scale, x)
         self.tokens, self.hidden = x.shape
         self.k = ids.shape[1]
 
@@ -89,33 +93,38 @@ class Dispatch:
 
     def _outputs(self, rows: int) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Tokens and scales."""
-        if not self.fp8:
+        if not self.quantize:
             make = self.x.new_zeros if self.zeroed else self.x.new_empty
             return make((rows, self.hidden)), None
-        return (
-            self.x.new_empty((rows, self.hidden), dtype=torch.float8_e4m3fn),
-            self.x.new_empty((rows, self.hidden // GROUP), dtype=torch.float32),
-        )
+        made = sizes_of(self.quantize, rows, self.hidden)
+        tokens, scales = (self.x.new_empty(size, dtype=dtype) for size, dtype in made)
+        return tokens, scales
 
     def _plan(self, most: int) -> _Plan:
         """For ``most`` tokens of each member."""
-        key = "dispatch", most, self.hidden, self.x.itemsize, self.k, self.experts, self.fp8
+        key = (
+            "dispatch", most, self.hidden, self.x.itemsize, self.k, self.experts, self.quantize,
+            self.global_scale is not None,
+        )  # fmt: skip
         plan: _Plan = self.space.plan(key, lambda: self._new_plan(most))
         return plan
 
     def _new_plan(self, most: int) -> _Plan:
         table = table_of(self.space, most * self.k)
-        scales = 4 * (self.hidden // GROUP)
-        nbytes = self.hidden + scales if self.fp8 else self.hidden * self.x.itemsize
+        nbytes = self.hidden * self.x.itemsize
+        if self.quantize:
+            made = sizes_of(self.quantize, 1, self.hidden)
+            nbytes = sum(size[1] * dtype.itemsize for size, dtype in made)
         moves = chunks_of(self.space, most, self.hidden, nbytes)
         most_rows = power_of_2(moves.shape.rows)
         width, experts = power_of_2(self.k), power_of_2(self.experts + 3)
         tile = kernels.Tile(
-            FP8=self.fp8,
+            FORMAT=self.quantize or "",
             ALL=self.space.n_pes <= _FEW_PES,
-            TR=1 if self.fp8 else min(_ROWS, most_rows),
-            TT=min(2 * _ROWS if self.fp8 else _ROWS, most_rows),
+            TR=1 if self.quantize else min(_ROWS, most_rows),
+            TT=min(2 * _ROWS if self.quantize else _ROWS, most_rows),
             TC=min(COLUMNS, power_of_2(self.hidden)),
+            GLOBAL=self.global_scale is not None,
         )
         layout = LayoutTile(
             width, experts, TB=max(1, _CELLS // (width * experts)), TN=max(1, _PAIRS // width)
@@ -133,13 +142,22 @@ class Dispatch:
 
     def _dest(self, out: torch.Tensor, scales: Any) -> kernels.Dest:
         """As kernels see them."""
-        return kernels.Dest(out.view(torch.uint8), scales) if self.fp8 else kernels.Dest(out, out)
+        if not self.quantize:
+            return kernels.Dest(out, out)
+        blocks = self.quantize in BLOCK_FORMATS
+        return kernels.Dest(out.view(torch.uint8), scales.view(torch.uint8) if blocks else scales)
+
+    def _given(self) -> kernels.Given:
+        unit = self.x if self.global_scale is None else self.global_scale
+        return kernels.Given(self.x, self.ids, unit)
 
     def _handle(
         self, mode: str, scales: Any, rows: torch.Tensor, pairs: torch.Tensor,
         offsets: torch.Tensor, count: int,
     ) -> ExpertHandle:  # fmt: skip
-        return ExpertHandle(rows, offsets, scales, mode, self.team, self.ids, pairs, count)
+        return ExpertHandle(
+            rows, offsets, scales, mode, self.team, self.ids, pairs, count, self.global_scale
+        )
 
     def in_one_kernel(self, most: int) -> tuple[torch.Tensor, ExpertHandle]:
         """Decoding."""
@@ -154,7 +172,7 @@ class Dispatch:
             counts = self._scratch(0)
         if most:
             kernels.dispatch_decode[(2 * programs(),)](
-                self._dest(out, scales), Layout(*made, counts), kernels.Given(self.x, self.ids),
+                self._dest(out, scales), Layout(*made, counts), self._given(),
                 self.tokens, most, self.experts, plan.table, *plan.moves, context(), CALL=plan.call,
                 TILE=plan.tile, LAYOUT=layout, **LAUNCH,
             )  # fmt: skip
@@ -211,7 +229,7 @@ class Dispatch:
         copies = self._copies(most, early)
         made = self._pairs_for(most)
         counts, words = self._scratch(n * most), numbers.next()
-        layout, given = Layout(*made, counts), kernels.Given(self.x, self.ids)
+        layout, given = Layout(*made, counts), self._given()
         sizes = self.tokens, most, self.experts, plan.table
         fixed = {"CALL": plan.call, "LAYOUT": plan.layout, **LAUNCH}
         found = self._outputs(n * most) if early else None
@@ -232,8 +250,8 @@ class Dispatch:
     def _copies(self, most: int, early: bool) -> TokenCopies | None:
         """How copy engines move the tokens, or None if slots are the call's algorithm."""
         why = None
-        if self.fp8:
-            why = "tokens are made FP8 by the kernel that sends them"
+        if self.quantize:
+            why = f"tokens are made {self.quantize.upper()} by the kernel that sends them"
         elif not early:
             why = f"the {self.space.n_pes} members are more than twice the {self.k} experts of a token"
         nbytes = self.hidden * self.x.itemsize
@@ -292,7 +310,7 @@ class Dispatch:
         """Tokens go where ``positions`` says."""
         plan = self._plan(most)
         kernels.dispatch_tokens[(2 * programs(),)](
-            self._dest(out, scales), positions, kernels.Given(self.x, self.ids), self.tokens, most,
+            self._dest(out, scales), positions, self._given(), self.tokens, most,
             self.experts, *plan.moves, context(), CALL=plan.call, TILE=plan.tile, **LAUNCH,
         )  # fmt: skip
 
@@ -307,6 +325,6 @@ def dispatch_again(
     """
     out = x.new_zeros((rows, x.shape[1]))
     if positions.shape[1]:
-        call = Dispatch(workspace(team), team, x, ids, experts, False)
+        call = Dispatch(workspace(team), team, x, ids, experts)
         call._move(out, None, positions, positions.shape[1])
     return out

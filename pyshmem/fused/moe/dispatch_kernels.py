@@ -30,6 +30,7 @@ from .._shared.slots_kernels import (
     slot_number,
     slot_rows,
 )
+from ..formats.block_kernels import quantise_blocks
 from .routing_kernels import (
     await_lists,
     await_rows,
@@ -43,24 +44,25 @@ from .routing_kernels import (
     send_lists,
 )
 
-_GROUP = tl.constexpr(128)  # elements with one scale
+_GROUP = tl.constexpr(128)  # elements of FP8 with one scale
 
 # ``tokens``, ``most`` and ``chunks`` change from call to call and stay parameters: Triton compiles anew
 # for values in a group. So does ``experts``, which may be 1: in a group made here it would be loaded.
 
 
 class Dest(NamedTuple):
-    """Where tokens go that come: they, and scales of FP8."""
+    """Where tokens go that come: they, and scales of those that are quantised."""
 
     out: Any
     scales: Any
 
 
 class Given(NamedTuple):
-    """The caller's tokens and their experts."""
+    """The caller's tokens and their experts, and the global scale of NVFP4, if there is one."""
 
     x: Any
     ids: Any
+    global_scale: Any
 
 
 class ChunkShape(NamedTuple):
@@ -74,19 +76,58 @@ class ChunkShape(NamedTuple):
 class Tile(NamedTuple):
     """Constants of kernels that move tokens: tokens sent and taken at a time, elements of one.
 
-    FP8: tokens are made FP8. ALL: they are loaded before it is known whether they go.
+    FORMAT: what tokens are made, "fp8", "mxfp8" or "nvfp4", or "". GLOBAL: there is a global scale. ALL:
+    tokens are loaded before it is known whether they go.
     """
 
-    FP8: bool
+    FORMAT: str
     ALL: bool
     TR: int
     TT: int
     TC: int
+    GLOBAL: bool = False
+
+
+@triton.constexpr_function
+def group_of(kind):
+    """Elements with one scale."""
+    return {"mxfp8": 32, "nvfp4": 16}.get(kind, 128)
+
+
+@triton.constexpr_function
+def per_byte(kind):
+    """Elements of a byte of tokens; 1 also where tokens are not made bytes."""
+    return 2 if kind == "nvfp4" else 1
+
+
+@triton.constexpr_function
+def scale_dtype(kind):
+    """That of scales, which stand behind a token in a slot."""
+    return tl.float32 if kind == "fp8" else tl.uint8
 
 
 @device_function
-def _quantized(value, TR: tl.constexpr, TC: tl.constexpr):
-    """Rows as FP8, as bytes, and their scales."""
+def _global_scale(given, GLOBAL: tl.constexpr):
+    if GLOBAL:
+        return tl.load(given.global_scale)
+    else:
+        return 1.0
+
+
+@device_function
+def _quantized(value, unit, FORMAT: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr):
+    """Rows as bytes, and their scales; ``unit`` is the global scale."""
+    if FORMAT == "fp8":
+        return _fp8_rows(value, TR, TC)
+    else:
+        rows = tl.reshape(value.to(tl.float32), [TR * TC])
+        bits, scale = quantise_blocks(rows, unit, FORMAT)
+        bits = tl.reshape(bits, [TR, TC // per_byte(FORMAT)])
+        return bits, tl.reshape(scale, [TR, TC // group_of(FORMAT)])
+
+
+@device_function
+def _fp8_rows(value, TR: tl.constexpr, TC: tl.constexpr):
     groups = tl.reshape(value.to(tl.float32), [TR, TC // _GROUP, _GROUP])
     scale = tl.div_rn(tl.maximum(tl.max(tl.abs(groups), 2), 1e-10), FP8_MAX)
     inverse = 1.0 / scale  # a division for each group, not for each element
@@ -96,60 +137,69 @@ def _quantized(value, TR: tl.constexpr, TC: tl.constexpr):
 
 @device_function
 def _store_rows(
-    value, goes, place, r, pitch, width, c0, pe, ctx, FP8: tl.constexpr, TR: tl.constexpr,
+    value, unit, goes, place, r, pitch, width, c0, pe, ctx, FORMAT: tl.constexpr, TR: tl.constexpr,
     TC: tl.constexpr,
 ):  # fmt: skip
-    """Columns ``c0`` on of tokens into their places of a slot on ``pe``; scales of FP8 are behind."""
-    cols = c0 + tl.arange(0, TC)[None, :]
-    dtype: tl.constexpr = tl.uint8 if FP8 else value.dtype
+    """Columns ``c0`` on of tokens into their places of a slot on ``pe``; scales are behind."""
+    PER: tl.constexpr = per_byte(FORMAT)
+    GROUP: tl.constexpr = group_of(FORMAT)
+    cols = c0 // PER + tl.arange(0, TC // PER)[None, :]
+    dtype: tl.constexpr = tl.uint8 if FORMAT != "" else value.dtype
     row = slot_rows(place, r, pitch, dtype)[:, None]
-    if FP8:
-        value, scale = _quantized(value, TR, TC)
-        at = c0 // _GROUP + tl.arange(0, TC // _GROUP)[None, :]
-        scales = (row + width).to(tl.pointer_type(tl.float32))
-        store(scales + at, scale, pe, ctx, mask=goes & (at < width // _GROUP))
-    store(row + cols, value, pe, ctx, mask=goes & (cols < width))
+    if FORMAT != "":
+        value, scale = _quantized(value, unit, FORMAT, TR, TC)
+        at = c0 // GROUP + tl.arange(0, TC // GROUP)[None, :]
+        scales = (row + width // PER).to(tl.pointer_type(scale_dtype(FORMAT)))
+        store(scales + at, scale, pe, ctx, mask=goes & (at < width // GROUP))
+    store(row + cols, value, pe, ctx, mask=goes & (cols < width // PER))
 
 
 @device_function
 def take_rows(to, at, comes, place, r, pitch, width, TILE: tl.constexpr):
     """Tokens out of a slot, those that have come, to their rows ``at``."""
-    FP8: tl.constexpr = TILE.FP8
+    FORMAT: tl.constexpr = TILE.FORMAT
     TC: tl.constexpr = TILE.TC
+    GROUP: tl.constexpr = group_of(FORMAT)
     out, scales = to
     comes, at = comes[:, None], at.to(tl.int64)[:, None]
     source = slot_rows(place, r, pitch, out.dtype.element_ty)[:, None]
-    for c0 in range(0, width, TC):
+    span = width // per_byte(FORMAT)
+    for c0 in range(0, span, TC):
         cols = c0 + tl.arange(0, TC)[None, :]
-        value = tl.load(source + cols, mask=comes & (cols < width))
-        tl.store(out + at * width + cols, value, mask=comes & (cols < width))
-    if FP8:
-        there = slot_rows(place, r, pitch, tl.uint8)[:, None] + width
-        for c0 in range(0, width // _GROUP, TC // _GROUP):
-            cols = c0 + tl.arange(0, TC // _GROUP)[None, :]
-            inside = comes & (cols < width // _GROUP)
-            scale = tl.load(there.to(tl.pointer_type(tl.float32)) + cols, mask=inside)
-            tl.store(scales + at * (width // _GROUP) + cols, scale, mask=inside)
+        value = tl.load(source + cols, mask=comes & (cols < span))
+        tl.store(out + at * span + cols, value, mask=comes & (cols < span))
+    if FORMAT != "":
+        there = slot_rows(place, r, pitch, tl.uint8)[:, None] + span
+        there = there.to(tl.pointer_type(scale_dtype(FORMAT)))
+        for c0 in range(0, width // GROUP, TC // GROUP):
+            cols = c0 + tl.arange(0, TC // GROUP)[None, :]
+            inside = comes & (cols < width // GROUP)
+            scale = tl.load(there + cols, mask=inside)
+            tl.store(scales + at * (width // GROUP) + cols, scale, mask=inside)
 
 
 @device_function
-def _keep_rows(to, at, comes, x, t, width, TILE: tl.constexpr):
+def _keep_rows(to, at, comes, given, t, width, TILE: tl.constexpr):
     """The caller's own tokens that one of its experts wants, to their rows ``at``."""
-    FP8: tl.constexpr = TILE.FP8
+    FORMAT: tl.constexpr = TILE.FORMAT
     TR: tl.constexpr = TILE.TR
     TC: tl.constexpr = TILE.TC
+    PER: tl.constexpr = per_byte(FORMAT)
+    GROUP: tl.constexpr = group_of(FORMAT)
     out, scales = to
+    unit = _global_scale(given, TILE.GLOBAL)
     comes, at = comes[:, None], at.to(tl.int64)[:, None]
-    source = x + t.to(tl.int64)[:, None] * width
+    source = given.x + t.to(tl.int64)[:, None] * width
     for c0 in range(0, width, TC):
         cols = c0 + tl.arange(0, TC)[None, :]
         value = tl.load(source + cols, mask=comes & (cols < width), other=0)
-        if FP8:
-            value, scale = _quantized(value, TR, TC)
-            group = c0 // _GROUP + tl.arange(0, TC // _GROUP)[None, :]
-            inside = comes & (group < width // _GROUP)
-            tl.store(scales + at * (width // _GROUP) + group, scale, mask=inside)
-        tl.store(out + at * width + cols, value, mask=comes & (cols < width))
+        if FORMAT != "":
+            value, scale = _quantized(value, unit, FORMAT, TR, TC)
+            group = c0 // GROUP + tl.arange(0, TC // GROUP)[None, :]
+            inside = comes & (group < width // GROUP)
+            tl.store(scales + at * (width // GROUP) + group, scale, mask=inside)
+        cols = c0 // PER + tl.arange(0, TC // PER)[None, :]
+        tl.store(out + at * (width // PER) + cols, value, mask=comes & (cols < width // PER))
 
 
 @device_function
@@ -164,11 +214,12 @@ def _send_tokens(
     TEAM: tl.constexpr = CALL.TEAM
     K: tl.constexpr = CALL.K
     PROGRAMS: tl.constexpr = CALL.PROGRAMS
-    FP8: tl.constexpr = TILE.FP8
+    FORMAT: tl.constexpr = TILE.FORMAT
     ALL: tl.constexpr = TILE.ALL
     TR: tl.constexpr = TILE.TR
     TC: tl.constexpr = TILE.TC
-    x, ids = given
+    x, ids, _ = given
+    unit = _global_scale(given, TILE.GLOBAL)
     rows, pitch, width = shape
     row, me, n_pes = members
     program = tl.program_id(0)
@@ -189,7 +240,9 @@ def _send_tokens(
                     value = tl.load(source, mask=needed & (cols < width), other=0)
                     if (r0 == 0) & (c0 == 0):
                         await_free(slots.block, number, program, member, pe, n_pes, PROGRAMS, ctx)
-                    _store_rows(value, goes, place, r, pitch, width, c0, pe, ctx, FP8, TR, TC)
+                    _store_rows(
+                        value, unit, goes, place, r, pitch, width, c0, pe, ctx, FORMAT, TR, TC
+                    )  # fmt: skip
             send_slot(slots.block, number, program, me, pe, n_pes, PROGRAMS, ctx)
     close_others(slots.block, SENT, program, me, n_pes, chunks, PROGRAMS)
 
@@ -217,7 +270,7 @@ def keep_tokens(
 ):  # fmt: skip
     """A chunk of the caller's own tokens."""
     TR: tl.constexpr = TILE.TR
-    x, ids = given
+    ids = given.ids
     for r0 in range(0, rows, TR):
         r = r0 + tl.arange(0, TR)
         t = (chunk * rows + r).to(tl.int32)
@@ -225,7 +278,7 @@ def keep_tokens(
         at, comes = _row_of(
             positions, ids, tl.where(valid, t, most), valid, me, me, most, experts, COMPACT, K
         )
-        _keep_rows(to, at, comes, x, t, width, TILE)
+        _keep_rows(to, at, comes, given, t, width, TILE)
 
 
 @device_function

@@ -4,13 +4,35 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import torch
 
 from ...host.teams.team import Team
 from .._shared.workspace import workspace
+from ..formats import dequantize
+from ..formats.table import BLOCK_FORMATS
 
-GROUP = 128  # elements of a token that have one scale
+GROUP = 128  # elements of an FP8 token that have one scale
+#: What ``quantize=`` has; scales are looked up by row, so they are in no tiles.
+FORMATS = ("fp8", *(name for name, one in BLOCK_FORMATS.items() if not one.swizzled))
+
+
+def sizes_of(
+    quantize: str | None, rows: int, hidden: int
+) -> tuple[tuple[tuple[int, ...], torch.dtype], tuple[tuple[int, ...], torch.dtype]]:
+    """Size and dtype of tokens in a format, and of their scales."""
+    found = BLOCK_FORMATS.get(quantize or "")
+    if found is None:
+        return ((rows, hidden), torch.float8_e4m3fn), ((rows, hidden // GROUP), torch.float32)
+    size = rows, hidden
+    return (found.output_size(size), found.dtype), (found.scales_size(size), found.scale_dtype)
+
+
+def group_of(quantize: str) -> int:
+    """Elements of a token in that format that have one scale."""
+    found = BLOCK_FORMATS.get(quantize)
+    return GROUP if found is None else found.group
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -23,7 +45,9 @@ class ExpertHandle:
             be, and those that there are not name row 0.
         offsets: (experts of the caller's + 1,) int32: the pairs of its expert e are ``offsets[e]`` to
             ``offsets[e + 1]``. ``rows`` and ``offsets`` are on the caller's device.
-        scales: (rows, hidden / 128) float32, if the tokens are FP8: a token is its bytes times these.
+        scales: of quantised tokens, None without: (rows, hidden / 128) float32 of FP8, (rows, hidden /
+            32) float8_e8m0fnu of MXFP8, (rows, hidden / 16) float8_e4m3fn of NVFP4.
+        global_scale: of NVFP4, if it was given, a float32 tensor of one.
         mode: "throughput" or "decode".
         n_rows: how many rows the tokens have.
     """
@@ -36,6 +60,7 @@ class ExpertHandle:
     topk_ids: torch.Tensor
     pairs: torch.Tensor
     n_rows: int
+    global_scale: Any = None
 
     @property
     def first_expert(self) -> int:
@@ -47,12 +72,24 @@ class ExpertHandle:
         """(experts,) int32: how many pairs each of the caller's experts has; on its device."""
         return self.offsets[1:] - self.offsets[:-1]
 
+    @property
+    def block_format(self) -> str | None:
+        """What tokens in blocks are, "mxfp8" or "nvfp4"; None for others."""
+        if self.scales is None or self.scales.dtype == torch.float32:
+            return None
+        return "nvfp4" if self.scales.dtype == torch.float8_e4m3fn else "mxfp8"
+
     def by_expert(self, tokens: torch.Tensor) -> torch.Tensor:
         """(pairs, hidden): a token for each pair, sorted by expert, for a GEMM that looks nothing up.
 
-        FP8 tokens come as float32, multiplied by their scales.
+        Quantised tokens come as float32, multiplied by their scales.
         """
-        if self.scales is not None:
+        if self.block_format is not None:
+            assert self.scales is not None
+            tokens = dequantize(
+                tokens, self.scales, self.block_format, global_scale=self.global_scale
+            )
+        elif self.scales is not None:
             groups = tokens.float().unflatten(-1, (-1, GROUP)) * self.scales.unsqueeze(-1)
             tokens = groups.flatten(-2)
         return tokens.index_select(0, self.rows)

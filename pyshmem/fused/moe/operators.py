@@ -21,14 +21,14 @@ from ..exchange.all_to_all import equal, gather
 from .api import combine, dispatch
 from .dispatch import dispatch_again
 from .grad_kernels import pairs_of_gradients
-from .handle import GROUP
+from .handle import sizes_of
 
 _library = torch.library.Library("pyshmem", "FRAGMENT")
 _HANDLE = "Tensor rows, Tensor offsets, Tensor pairs, Tensor ids, bool compact, int team=0"
 _SCHEMAS = {
     "expert_dispatch":
         "(Tensor x, Tensor ids, int n_experts, str? quantize, str mode, int? max_tokens, "
-        "bool zeroed=False, int team=0, str? algorithm=None) -> "
+        "bool zeroed=False, int team=0, str? algorithm=None, Tensor? global_scale=None) -> "
         "(Tensor, Tensor, Tensor, Tensor, Tensor)",
     "expert_combine": f"(Tensor y, Tensor weights, {_HANDLE}) -> Tensor",
     # Derivatives, without such of their own.
@@ -42,11 +42,12 @@ _SCHEMAS = {
 
 def _dispatch(
     x: Any, ids: Any, n_experts: int, quantize: Any, mode: str, max_tokens: Any, zeroed: bool = False,
-    team: int = 0, algorithm: str | None = None,
+    team: int = 0, algorithm: str | None = None, global_scale: Any = None,
 ) -> Any:  # fmt: skip
     tokens, handle = dispatch(
-        x, ids, n_experts, quantize, mode, max_tokens, team_of(team), algorithm, zeroed=zeroed
-    )
+        x, ids, n_experts, quantize, mode, max_tokens, team_of(team), algorithm, zeroed=zeroed,
+        global_scale=global_scale,
+    )  # fmt: skip
     scales = x.new_empty(0, dtype=torch.float32) if handle.scales is None else handle.scales
     return tokens, scales, handle.rows, handle.offsets, handle.pairs
 
@@ -114,7 +115,7 @@ def _combine_grad(
 
 def _fake_dispatch(
     x: Any, ids: Any, n_experts: int, quantize: Any, mode: str, max_tokens: Any, zeroed: bool = False,
-    team: int = 0, algorithm: str | None = None,
+    team: int = 0, algorithm: str | None = None, global_scale: Any = None,
 ) -> Any:  # fmt: skip
     n, k = team_of(team).n_pes(), ids.shape[1]
     if mode == "decode":
@@ -122,14 +123,15 @@ def _fake_dispatch(
     else:
         context = torch.library.get_ctx()
         most, count, total = (context.new_dynamic_size() for _ in range(3))
-    dtype = torch.float8_e4m3fn if quantize else x.dtype
-    scales = (count, x.shape[1] // GROUP) if quantize else (0,)
+    made: Any = ((count, x.shape[1]), x.dtype), ((0,), torch.float32)
+    if quantize:
+        made = sizes_of(quantize, count, x.shape[1])
 
     def ints(*size: Any) -> Any:
         return x.new_empty(size, dtype=torch.int32)
 
     return (
-        x.new_empty((count, x.shape[1]), dtype=dtype), x.new_empty(scales, dtype=torch.float32),
+        *(x.new_empty(size, dtype=dtype) for size, dtype in made),
         ints(total), ints(n_experts // n + 1), ints(n, most, k),
     )  # fmt: skip
 
@@ -164,7 +166,7 @@ def _fake_combine_grad(
 
 
 def _keep_dispatch(ctx: Any, inputs: Any, output: Any) -> None:
-    _, ids, _, quantize, mode, _, _, team, _ = inputs
+    _, ids, _, quantize, mode, _, _, team, *_ = inputs
     ctx.mark_non_differentiable(*output[1:])
     ctx.save_for_backward(*output[2:], ids)
     ctx.refused, ctx.given = quantize, (mode == "throughput", team)
@@ -172,10 +174,10 @@ def _keep_dispatch(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _dispatch_backward(ctx: Any, grad: Any, *_: Any) -> Any:
     if ctx.refused:
-        raise NotImplementedError("expert_dispatch of FP8 has no derivative")
+        raise NotImplementedError(f"expert_dispatch of {ctx.refused.upper()} has no derivative")
     handle = ctx.saved_tensors
     of_x = torch.ops.pyshmem.expert_dispatch_grad(grad.contiguous(), *handle, *ctx.given)
-    return of_x, *(None,) * 8
+    return of_x, *(None,) * 9
 
 
 def _keep_combine(ctx: Any, inputs: Any, output: Any) -> None:

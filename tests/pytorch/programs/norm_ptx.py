@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiles the kernels of all_reduce_rmsnorm for sm_90, without a GPU, and prints their PTX as JSON."""
+"""Compiles the kernels of all_reduce_rmsnorm, without a GPU, and prints their PTX as JSON.
+
+For sm_90, and those that make blocks with scales for sm_100 and sm_120, too.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from pyshmem.fused.all_reduce_norm import push_kernels as norm_push_kernels
 from pyshmem.fused.all_reduce_norm import two_shot_kernels as kernels
 from pyshmem.fused.all_reduce_norm.one_shot_ll_kernels import UnitsRow
 from pyshmem.fused.all_reduce_norm.pull_kernels import Ring
-from pyshmem.fused.all_reduce_norm.two_shot_kernels import Row
+from pyshmem.fused.all_reduce_norm.two_shot_kernels import Blocks, Row
+from pyshmem.fused.formats import kernels as formats_kernels
 from pyshmem.triton.primitives import job_constants
 
 job_constants._bind(1 << 40)  # as init would
@@ -23,7 +27,8 @@ BF16 = "x residual weight bias out residual_out inbox sums rows ring"
 TYPES = dict.fromkeys(BF16.split(), "*bf16") | dict.fromkeys(
     ("words", "counts", "flags", "units", "ctx"), "*i64"
 )
-TYPES |= {"scales": "*fp32", "rows_scales": "*fp32", "tokens": "i32", "mine": "i32", "eps": "fp32"}
+TYPES |= {"scales": "*fp32", "global_scale": "*fp32", "eps": "fp32"}
+TYPES |= {"tokens": "i32", "mine": "i32", "count": "i32"}
 CONSTANTS = {
     "HIDDEN": 3072,
     "BLOCK": 4096,
@@ -33,6 +38,9 @@ CONSTANTS = {
     "GROUP": 0,
 }
 FP8 = {"out": "*u8", "rows": "*u8"}
+BYTES = {"out": "*u8", "scales": "*u8"}
+MXFP8 = {"GROUP": 32, "BLOCKS": Blocks("mxfp8", 1, True)}
+NVFP4 = {"GROUP": 16, "BLOCKS": Blocks("nvfp4", 2, True, True)}
 UNITS = {"TEAM": 0, "WIDE": True, "MEMBERS": 2, "THIRD": 512, "UNITS": 512}
 PUSH = {"TEAM": 0, "MEMBERS": 2, "THREADS": 256}
 PULL = {"TEAM": 0, "MEMBERS": 2, "THREADS": 256, "EVERY": 2, "AHEAD": 4}
@@ -52,6 +60,19 @@ CASES = {
         {"TEAM": 3, "GROUP": 4096, "NORM": "layer", "BIAS": True},
     ),
 }  # fmt: skip
+BLOCKS = {
+    "quantise_mxfp8": ("quantise", BYTES, {"BLOCKS": ("mxfp8", 3072, 96, 32, 1, False, False, 1, 4096)}),
+    "quantise_nvfp4": ("quantise", BYTES, {"BLOCKS": ("nvfp4", 3072, 192, 16, 2, True, True, 1, 4096)}),
+}  # fmt: skip
+BLOCKS |= {
+    "units_mxfp8": ("units", BYTES, UNITS | MXFP8),
+    "units_nvfp4": ("units", BYTES, UNITS | NVFP4),
+    "pull_mxfp8": ("pull", BYTES, PULL | MXFP8),
+    "push_nvfp4": ("push", BYTES, PUSH | NVFP4),
+    "two_shot_nvfp4": ("two_shot", BYTES, {"TEAM": 0} | NVFP4),
+}
+#: For sm_100 and sm_120 as well.
+BLACKWELL = ("quantise_mxfp8", "quantise_nvfp4", "units_nvfp4")
 
 
 #: Kernels of other files.
@@ -59,11 +80,12 @@ OWN = {
     "pull": norm_pull_kernels.pull,
     "push": norm_push_kernels.push,
     "units": norm_units_kernels.one_shot,
+    "quantise": formats_kernels.quantise_rows,
 }
 
 
-def ptx(name: str) -> str:
-    kernel_name, types, constants = CASES[name]
+def ptx(name: str, architecture: int = 90) -> str:
+    kernel_name, types, constants = (CASES | BLOCKS)[name]
     kernel = OWN.get(kernel_name) or getattr(kernels, kernel_name)
     names = kernel.arg_names
     types, constants = TYPES | types, CONSTANTS | constants
@@ -74,14 +96,24 @@ def ptx(name: str) -> str:
         for place, one in enumerate(names)
         if signature[one].startswith("*")
     }
-    for group, kind in (("ROW", UnitsRow if "THIRD" in constants else Row), ("RING", Ring)):
-        if group in names:
-            fields = {one: constants[one] for one in kind._fields if one in constants}
-            values[names.index(group),] = kind(**fields)
+    if "ROW" in names:
+        if "THREADS" in constants:
+            constants["RING"] = Ring(*(constants[one] for one in Ring._fields if one in constants))
+        kind = UnitsRow if "THIRD" in constants else Row
+        row = kind(**{one: constants[one] for one in kind._fields if one in constants})
+        values[names.index("ROW"),] = row
+    else:
+        values[names.index("BLOCKS"),] = formats_kernels.Blocks(*constants["BLOCKS"])
     source = ASTSource(kernel, signature, values, aligned)
-    compiled = compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8})
+    compiled = compile(source, target=GPUTarget("cuda", architecture, 32), options={"num_warps": 8})
     assert compiled.asm["cubin"]
     return compiled.asm["ptx"]
 
 
-print(json.dumps({name: ptx(name) for name in CASES}))
+texts = {
+    "norms": {name: ptx(name) for name in CASES},
+    "blocks": {name: ptx(name) for name in BLOCKS},
+}
+for name in BLACKWELL:
+    texts["blocks"] |= {f"{name} {number}": ptx(name, number) for number in (100, 120)}
+print(json.dumps(texts))

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""MXFP8 and NVFP4 as kernels of several operations make them: ``docs/fused.md`` says the bits.
+
+Hopper converts to FP8 E4M3 by an instruction and to E2M1 by none, so that is arithmetic here, which runs
+on all GPUs and in the interpreter. There is no sum in it that a compiler could fuse with a product, and
+every division is rounded to nearest: all targets give the same bits.
+"""
+
+import triton.language as tl
+
+from ...triton.primitives.backend import INTERPRETED, device_function
+
+_INTERPRETED = tl.constexpr(INTERPRETED)
+MX_GROUP = tl.constexpr(32)  # elements of a block of MXFP8
+NV_GROUP = tl.constexpr(16)  # and of NVFP4
+_E4M3_EXPONENT = tl.constexpr(8)  # of its largest number, 448
+_INFINITY_BITS = tl.constexpr(0x7F800000)  # bits above are those of NaN
+_NAN_BITS = tl.constexpr(0x7FC00000)
+_E2M1_MAX = tl.constexpr(6.0)
+
+
+@device_function
+def size_bits(values):
+    """Bits of float32 without their sign, int32: they are in the order of sizes, NaN above infinity."""
+    return values.to(tl.int32, bitcast=True) & 0x7FFFFFFF
+
+
+@device_function
+def mxfp8_scales(largest):
+    """Scales of blocks, as E8M0 bytes, and what their elements are multiplied by, float32.
+
+    ``largest``: ``size_bits`` of the largest element. A block with a NaN has the scale NaN.
+    """
+    exponents = tl.maximum((largest >> 23) - _E4M3_EXPONENT, 0)
+    wrong = largest > _INFINITY_BITS
+    inverse = tl.where(wrong, _NAN_BITS, (254 - exponents) << 23)
+    return tl.where(wrong, 255, exponents).to(tl.uint8), inverse.to(tl.float32, bitcast=True)
+
+
+@device_function
+def mxfp8_bytes(values, inverse):
+    """Elements as E4M3 bytes: what is too large becomes the largest."""
+    return (values * inverse).to(tl.float8e4nv).to(tl.uint8, bitcast=True)
+
+
+@device_function
+def _quotient(a, b):
+    """To the nearest, which ``/`` is in the interpreter alone."""
+    if _INTERPRETED:
+        return a / b
+    else:
+        return tl.div_rn(a, b)
+
+
+@device_function
+def nvfp4_scales(largest, global_scale):
+    """Scales of blocks, as E4M3 bytes, and what a one of their elements stands for, float32.
+
+    That is infinite where a scale is 0, so that all elements become 0.
+    """
+    most = largest.to(tl.float32, bitcast=True)
+    scales = _quotient(most, _E2M1_MAX * global_scale).to(tl.float8e4nv)
+    steps = scales.to(tl.float32) * global_scale
+    return scales.to(tl.uint8, bitcast=True), tl.where(steps == 0.0, float("inf"), steps)
+
+
+@device_function
+def nvfp4_codes(values, steps):
+    """Elements as E2M1 codes, int32: the nearest multiple of a step, ties to even, found by bisection.
+
+    NaN, which a step of NaN makes of all elements, is no larger than anything: 0.
+    """
+    sizes = tl.abs(values)
+    high = sizes >= 1.75 * steps
+    middle = sizes >= tl.where(high, 3.5 * steps, 0.75 * steps)
+    last = tl.where(
+        high,
+        tl.where(middle, 5.0 * steps, 2.5 * steps),
+        tl.where(middle, 1.25 * steps, 0.25 * steps),
+    )
+    codes = tl.where(high, 4, 0) | tl.where(middle, 2, 0) | tl.where(sizes > last, 1, 0)
+    return codes | ((values.to(tl.int32, bitcast=True) >> 28) & 8)
+
+
+@device_function
+def scale_places(rows, columns, COUNT: tl.constexpr, SWIZZLED: tl.constexpr):
+    """Where the scales of blocks are; COUNT blocks are a row.
+
+    SWIZZLED: tiles of 128 rows and 4 blocks one behind the other, in each of which rows r, r + 32,
+    r + 64 and r + 96 have 16 bytes side by side: as cuBLAS and ``_scaled_mm`` of torch take them.
+    """
+    if SWIZZLED:
+        tiles = (rows >> 7).to(tl.int64) * ((COUNT + 3) // 4) + (columns >> 2)
+        return tiles * 512 + ((rows & 31) * 16 + ((rows >> 5) & 3) * 4 + (columns & 3))
+    else:
+        return rows.to(tl.int64) * COUNT + columns
+
+
+@device_function
+def quantise_blocks(values, global_scale, FORMAT: tl.constexpr):
+    """A flat float32 tile as bytes, and the bytes of its blocks' scales; two of E2M1 are a byte."""
+    GROUP: tl.constexpr = MX_GROUP if FORMAT == "mxfp8" else NV_GROUP
+    blocks = tl.reshape(values, [values.numel // GROUP, GROUP])
+    largest = tl.max(size_bits(blocks), axis=1)
+    if FORMAT == "mxfp8":
+        scales, inverse = mxfp8_scales(largest)
+        made = tl.reshape(mxfp8_bytes(blocks, tl.expand_dims(inverse, 1)), [values.numel])
+    else:
+        scales, steps = nvfp4_scales(largest, global_scale)
+        codes = nvfp4_codes(blocks, tl.expand_dims(steps, 1))
+        low, high = tl.split(tl.reshape(codes, [values.numel // 2, 2]))
+        made = (low | (high << 4)).to(tl.uint8)
+    return made, scales

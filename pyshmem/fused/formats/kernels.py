@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kernel of ``formats.quantize``: rows of a tensor as blocks with scales."""
+
+from typing import NamedTuple
+
+import triton
+import triton.language as tl
+
+from .block_kernels import quantise_blocks, scale_places
+
+
+class Blocks(NamedTuple):
+    """Constants of a launch.
+
+    HIDDEN elements are a row, COUNT its blocks of GROUP; a tile has TR rows and TC elements of each. PER
+    elements are a byte. GLOBAL: there is a global scale.
+    """
+
+    FORMAT: str
+    HIDDEN: int
+    COUNT: int
+    GROUP: int
+    PER: int
+    SWIZZLED: bool
+    GLOBAL: bool
+    TR: int
+    TC: int
+
+
+@triton.jit(do_not_specialize=["count"])
+def quantise_rows(x, out, scales, global_scale, count, BLOCKS: tl.constexpr):
+    """A program a tile of rows; ``count`` rows there are."""
+    HIDDEN: tl.constexpr = BLOCKS.HIDDEN
+    COUNT: tl.constexpr = BLOCKS.COUNT
+    GROUP: tl.constexpr = BLOCKS.GROUP
+    PER: tl.constexpr = BLOCKS.PER
+    FORMAT: tl.constexpr = BLOCKS.FORMAT
+    SWIZZLED: tl.constexpr = BLOCKS.SWIZZLED
+    GLOBAL: tl.constexpr = BLOCKS.GLOBAL
+    TR: tl.constexpr = BLOCKS.TR
+    TC: tl.constexpr = BLOCKS.TC
+    rows = tl.expand_dims(tl.program_id(0) * TR + tl.arange(0, TR), 1)
+    wide = rows.to(tl.int64)
+    step = 1.0
+    if GLOBAL:
+        step = tl.load(global_scale)
+    for first in range(0, HIDDEN, TC):
+        columns = tl.expand_dims(first + tl.arange(0, TC), 0)
+        inside = (rows < count) & (columns < HIDDEN)
+        values = tl.load(x + wide * HIDDEN + columns, mask=inside, other=0).to(tl.float32)
+        made, factors = quantise_blocks(tl.reshape(values, [TR * TC]), step, FORMAT)
+        columns = tl.expand_dims(first // PER + tl.arange(0, TC // PER), 0)
+        inside = (rows < count) & (columns < HIDDEN // PER)
+        made = tl.reshape(made, [TR, TC // PER])
+        tl.store(out + wide * (HIDDEN // PER) + columns, made, mask=inside)
+        columns = tl.expand_dims(first // GROUP + tl.arange(0, TC // GROUP), 0)
+        inside = (rows < count) & (columns < COUNT)
+        place = scales + scale_places(rows, columns, COUNT, SWIZZLED)
+        tl.store(place, tl.reshape(factors, [TR, TC // GROUP]), mask=inside)
