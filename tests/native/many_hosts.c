@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * How jobs of many hosts join and meet: join/tcp.c and transport/ucx/agree.c themselves, for all PEs in one process,
- * above a network that carries and counts. Arguments: PEs, bytes of a card, of what a PE says in an exchange, and a
- * seed, by which PEs take turns. Each PE is a coroutine. Steps are how many messages
- * came one behind the other, each sent by who had the one before; `busiest` is how many one PE takes and sends. */
+ * above a network that carries and counts. Arguments: PEs, PEs of a node, bytes of a card, of what a PE says in an
+ * exchange, and a seed, by which PEs take turns. Each PE is a coroutine. Steps are how many messages
+ * came one behind the other, each sent by who had the one before; `busiest` is how many one PE takes and sends.
+ * Or: "any", a number of jobs, and a seed: few PEs meet again and again while some leave, differ and die. */
 #define _GNU_SOURCE
 #include "many_hosts.h"
 
@@ -18,7 +19,8 @@
 #include "base/interrupt.h"
 
 #define STACK_BYTES (64 * 1024)
-#define MOST_TURNS  1000000 /* of who waits for nothing that comes */
+#define FEW_PES     27
+#define MOST_TURNS  100000 /* of who waits for nothing that comes */
 
 count_t count;
 int n_pes, running; /* the PE whose turn it is */
@@ -127,21 +129,45 @@ static void report(const char *what, size_t nbytes_of_pe) {
            count.steps, count.busiest, nbytes_of_pe);
 }
 
+void end_turns(int pe) {
+    is_done[pe] = true;
+}
+
+static void make_pes(int most) {
+    step_of = calloc((size_t)most, sizeof *step_of);
+    load_of = calloc((size_t)most, sizeof *load_of);
+    is_done = calloc((size_t)most, sizeof *is_done);
+    coroutine = calloc((size_t)most, sizeof *coroutine);
+}
+
+/* 1 to 9 nodes of 1 to 3 PEs; the last may have fewer. */
+static int meet_in_jobs(int n_jobs) {
+    make_pes(FEW_PES);
+    for (int job = 0; job < n_jobs; job++) {
+        int size = 1 + (int)any(3);
+        n_pes = 1 + (int)any((uint32_t)(FEW_PES / 3 * size));
+        meet_in_any_order(size, 30, job % 3 == 2);
+    }
+    say_what_happened();
+    return 0;
+}
+
 int main(int argc, char **argv) {
     size_t card_bytes, said_bytes;
+    int size;
 
-    if (argc != 5)
+    if (argc != 6 && argc != 4)
         return 2;
+    chance = strtoull(argv[argc - 1], NULL, 10) * 2 + 1;
+    if (argc == 4)
+        return meet_in_jobs(atoi(argv[2]));
     n_pes = atoi(argv[1]);
-    card_bytes = (size_t)atoi(argv[2]);
-    said_bytes = (size_t)atoi(argv[3]);
-    chance = strtoull(argv[4], NULL, 10) * 2 + 1;
-    step_of = calloc((size_t)n_pes, sizeof *step_of);
-    load_of = calloc((size_t)n_pes, sizeof *load_of);
-    is_done = calloc((size_t)n_pes, sizeof *is_done);
-    coroutine = calloc((size_t)n_pes, sizeof *coroutine);
+    size = atoi(argv[2]);
+    card_bytes = (size_t)atoi(argv[3]);
+    said_bytes = (size_t)atoi(argv[4]);
+    make_pes(n_pes);
     report("join", join_all(card_bytes));
-    report("barrier", meet_all(0));
-    report("exchange", meet_all(said_bytes));
+    report("barrier", meet_all(size, 0));
+    report("exchange", meet_all(size, said_bytes));
     return 0;
 }

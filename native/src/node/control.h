@@ -26,6 +26,7 @@ enum pysh_pe_state { PYSH_PE_ABSENT = 0, PYSH_PE_RUNNING, PYSH_PE_FINALIZED, PYS
 #define PYSH_ARRIVAL     1ULL
 #define PYSH_VOTE        (1ULL << 10)
 #define PYSH_EXCHANGE    (1ULL << 20)
+#define PYSH_COUNT_MASK  0x3ffULL
 #define PYSH_EPOCH_SHIFT 32
 /* The word `released`: epochs completed, and two bits about the last one. */
 #define PYSH_ALL_VOTED     1ULL
@@ -57,6 +58,13 @@ typedef struct pysh_posted_wait {
     char text[PYSH_WAIT_TEXT];
 } pysh_posted_wait_t;
 
+/* How PEs of one node meet those of others: in the slot of the first of them, see transport/ucx/agree.c. */
+typedef struct pysh_gathering {
+    alignas(PYSH_CACHE_LINE) _Atomic uint64_t arrivals; /* as those of the barrier of many PEs, and two bits */
+    uint64_t about;                                     /* of the last epoch, as the word `released` has it */
+    int32_t differ[2];                                  /* if it is MIXED: of two PEs */
+} pysh_gathering_t;
+
 /* Where a PE posts it: one thread at a time writes. Who reads takes a copy and looks whether `version`, which is odd
  * during a change, is still the same. */
 typedef struct pysh_board {
@@ -83,6 +91,7 @@ typedef struct pysh_control_slot {
     /* Two buffers by the parity of the epoch that the barrier after the writing begins: the one of
      * epoch e is written again for e + 2, and nobody gets there before all have read it. */
     pysh_exchange_t exchange[2];
+    pysh_gathering_t gathering; /* of the PE's node, if it is the first there */
     alignas(PYSH_CACHE_LINE) pysh_board_t board;
 } pysh_control_slot_t;
 

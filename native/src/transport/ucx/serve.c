@@ -15,10 +15,6 @@ void pysh_ucx_wake(void) {
     pysh_sleep_wake(&pysh_node.own->sleeping, PYSH_SLEEPS_FOR_MEMORY);
 }
 
-void pysh_ucx_wake_all(void) {
-    pysh_sleep_wake(&pysh_node.own->sleeping, PYSH_SLEEPS | PYSH_SLEEPS_FOR_MEMORY);
-}
-
 /* nbytes at the head's place, or NULL. Flags and messages of the library lie in system regions. */
 static char *place(const pysh_ucx_head_t *head, uint64_t nbytes) {
     const pysh_arena_t *arena = pysh.arena;
@@ -119,6 +115,7 @@ static pysh_ucx_handler_t *const handlers[PYSH_UCX_KINDS] = {
     [PYSH_UCX_RAISE] = on_raise,
     [PYSH_UCX_FLUSH] = on_flush,
     [PYSH_UCX_DONE] = pysh_ucx_on_done,
+    [PYSH_UCX_SAID] = pysh_ucx_on_said,
     [PYSH_UCX_ARRIVE] = pysh_ucx_on_arrive,
     [PYSH_UCX_LEAVE] = pysh_ucx_on_leave,
     [PYSH_UCX_LEFT] = pysh_ucx_on_left,

@@ -42,6 +42,7 @@ typedef struct card {
     pysh_hello_t hello;
     char host[64];     /* its name, for messages */
     char identity[64]; /* what PEs of one host have in common: it, or what the launcher says */
+    int64_t node_size; /* PYSHMEM_NODE_SIZE */
     uint32_t ucx_major, ucx_minor, address_nbytes;
     char address[];
 } card_t;
@@ -69,11 +70,12 @@ static const char *host_name(int pe) {
     return pysh_ucx.host[pe];
 }
 
-static void tell_others(enum pysh_ucx_kind kind, uint32_t word, const char *text, pysh_ucx_done_t *done) {
+/* `near` too: those of this host as well. */
+static void tell_others(enum pysh_ucx_kind kind, bool near, uint32_t word, const char *text, pysh_ucx_done_t *done) {
     pysh_ucx_lock();
     for (int pe = 0; pe < pysh_ucx.n_pes; pe++) {
         pysh_ucx_head_t head = {.kind = (uint8_t)kind, .value = word, .nbytes = (uint32_t)strlen(text) + 1};
-        if (!on_host(pe))
+        if (!on_host(pe) || (near && pe != pysh_ucx.pe))
             pysh_ucx_send(pe, &head, text, done);
     }
     pysh_ucx_unlock();
@@ -100,11 +102,11 @@ void pysh_ucx_on_news(const pysh_ucx_head_t *head, const void *data) {
 }
 
 /* What this PE knows of a dead one others may not: they have no connection there, or no sight of its process. */
-static void tell_news(const char *text) {
+static void tell_news(const char *text, bool near) {
     if (own.told_news)
         return;
     own.told_news = true;
-    tell_others(PYSH_UCX_NEWS, 0, text, NULL);
+    tell_others(PYSH_UCX_NEWS, near, 0, text, NULL);
 }
 
 /* A PE of this host that is gone, by its process. */
@@ -125,7 +127,7 @@ static int ucx_liveness(void) {
     if (status) {
         if (!pysh_control_abort_reason(pysh_host.control) && (pe = gone_here()) >= 0) {
             snprintf(text, sizeof text, "PE %d on host %s died", pe, host_name(pe));
-            tell_news(text);
+            tell_news(text, false);
         }
         return status;
     }
@@ -135,7 +137,7 @@ static int ucx_liveness(void) {
     if (!atomic_load(&pysh_ucx.n_failed) || (pe = pysh_ucx_first_lost()) < 0)
         return ISHMEMX_OK;
     snprintf(text, sizeof text, "PE %d on host %s died or cannot be reached", pe, host_name(pe));
-    tell_news(text); /* at once, as this PE may end before it tells its own program */
+    tell_news(text, true); /* at once, as this PE may end before it tells its own program */
     return pysh_ucx_lost(pe);
 }
 
@@ -149,7 +151,7 @@ static void ucx_abort(uint32_t word, const char *why) {
     pysh_control_set_abort(pysh_host.control, word, pysh_host.pe, why);
     pysh_shm_wake_all(pysh_host.control);
     snprintf(reason, sizeof reason, "%s", why);
-    tell_others(PYSH_UCX_ABORT, word, reason, &left);
+    tell_others(PYSH_UCX_ABORT, false, word, reason, &left);
     do {
         pysh_ucx_progress();
         nanosleep(&moment, NULL);
@@ -171,7 +173,8 @@ static int fill_card(const ishmemx_config_t *config, card_t *card) {
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "no random numbers");
     pysh_hello_fill(config, &card->hello);
     gethostname(card->host, sizeof card->host - 1);
-    if ((status = ishmemx_setting("HOST", &identity, &origin)))
+    if ((status = ishmemx_setting("HOST", &identity, &origin)) ||
+        (status = ishmemx_setting_number("NODE_SIZE", &card->node_size)))
         return status;
     snprintf(card->identity, sizeof card->identity, "%s", *identity ? identity : card->host);
     card->ucx_major = pysh_ucx.library->major;
@@ -211,6 +214,31 @@ static void take_cards(void) {
 }
 
 /* ---- joining ---- */
+
+/* The first PE of each PE's node, which has those of its host; with PYSHMEM_NODE_SIZE neighbours of them. All go by
+ * what PE 0 has set, until they find out that others have not: agree/nodes.c. NULL: no memory. */
+static int *find_nodes(void) {
+    int *first = malloc((size_t)pysh_ucx.n_pes * sizeof *first);
+    int64_t size = card_of(0)->node_size;
+
+    for (int pe = 0; first && pe < pysh_ucx.n_pes; pe++) {
+        int head = 0;
+        while (head < pe && (first[head] != head || strcmp(card_of(head)->identity, card_of(pe)->identity) != 0 ||
+                             (size && head / size != pe / size)))
+            head++;
+        first[pe] = head;
+    }
+    return first;
+}
+
+static int agree_open(void) {
+    int *first = find_nodes();
+    int status = first ? pysh_ucx_agree_open(pysh_host.control->slot, first)
+                       : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to meet %d PEs", pysh_ucx.n_pes);
+
+    free(first);
+    return status;
+}
 
 static int meet_across_hosts(const pysh_join_t *join, const ishmemx_config_t *config, const card_t *mine) {
     int status = join->exchange(config, mine, own.cards, CARD_BYTES), n = 0, index = 0;
@@ -285,7 +313,7 @@ static int join(const ishmemx_config_t *config) {
         return status;
     pysh_sleep_prepare();
     pysh.agree = &pysh_agree_ucx;
-    if ((status = node_open()) || (status = pysh_ucx_agree_open()) || (status = pysh_ucx_serve_in_background()))
+    if ((status = node_open()) || (status = agree_open()) || (status = pysh_ucx_serve_in_background()))
         return status;
     return pysh_agree_ucx.barrier("init", false, NULL);
 }

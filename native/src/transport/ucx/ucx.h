@@ -24,6 +24,7 @@ enum pysh_ucx_kind {
     PYSH_UCX_RAISE, /* a flag */
     PYSH_UCX_FLUSH,
     PYSH_UCX_DONE, /* the answer to an AMO that fetches, and to FLUSH */
+    PYSH_UCX_SAID, /* data of an exchange */
     PYSH_UCX_ARRIVE,
     PYSH_UCX_LEAVE, /* a barrier */
     PYSH_UCX_LEFT,
@@ -103,7 +104,7 @@ void pysh_ucx_unlock(void);
 /* With the mutex. `head` is completed here; more data than INSIDE is read until `done` has counted it, or for ever
  * where that is NULL. A PE that has failed takes nothing, and nothing is told. */
 void pysh_ucx_send(int pe, pysh_ucx_head_t *head, const void *data, pysh_ucx_done_t *done);
-/* Of a handler: sent once it has returned. */
+/* Of a handler: sent once it has returned. More data than INSIDE is read then, or later. */
 void pysh_ucx_answer(int pe, const pysh_ucx_head_t *head, const void *data, size_t nbytes);
 bool pysh_ucx_progress(void);
 /* PEER once the network has lost that PE, a moment ago already: what is the reason may have come from another PE
@@ -128,9 +129,9 @@ bool pysh_ucx_linger(void);
 /* A message in its turn; with the mutex, and `data` is gone afterwards. */
 void pysh_ucx_serve(const pysh_ucx_head_t *head, const void *data);
 typedef void pysh_ucx_handler_t(const pysh_ucx_head_t *head, const void *data);
-pysh_ucx_handler_t pysh_ucx_on_data, pysh_ucx_on_done;                                           /* transfer.c */
-pysh_ucx_handler_t pysh_ucx_on_arrive, pysh_ucx_on_leave, pysh_ucx_on_left, pysh_ucx_on_release; /* agree.c */
-pysh_ucx_handler_t pysh_ucx_on_abort, pysh_ucx_on_news;                                          /* start.c */
-/* Wakes the threads of this PE that sleep in a wait that a store may end; or all, barriers' too. */
+pysh_ucx_handler_t pysh_ucx_on_data, pysh_ucx_on_done; /* transfer.c */
+pysh_ucx_handler_t pysh_ucx_on_said, pysh_ucx_on_arrive, pysh_ucx_on_leave, pysh_ucx_on_left,
+    pysh_ucx_on_release;                                /* agree.c */
+pysh_ucx_handler_t pysh_ucx_on_abort, pysh_ucx_on_news; /* start.c */
+/* Wakes the threads of this PE that sleep in a wait that a store may end. */
 void pysh_ucx_wake(void);
-void pysh_ucx_wake_all(void);

@@ -185,7 +185,7 @@ static void send_one(int pe, pysh_ucx_head_t *head, const void *data, size_t nby
     head->from = pysh_ucx.pe;
     head->number = peer->sent++;
     head->nbytes = (uint32_t)nbytes;
-    if (inside && nbytes)
+    if (inside && nbytes && data != head->inside)
         memcpy(head->inside, data, nbytes);
     if (done)
         atomic_fetch_add_explicit(&done->left, 1, memory_order_relaxed);
@@ -207,6 +207,8 @@ void pysh_ucx_answer(int pe, const pysh_ucx_head_t *head, const void *data, size
     if (!answer) /* as if the network had lost it */
         return fail_peer(&pysh_ucx.peer[pe], PYSH_UCS_ERR_LAST);
     *answer = (answer_t){.pe = pe, .head = *head, .data = data, .nbytes = nbytes};
+    if (nbytes && nbytes <= PYSH_UCX_INSIDE)
+        answer->data = memcpy(answer->head.inside, data, nbytes);
     *last_answer = answer;
     last_answer = &answer->next;
 }
@@ -221,10 +223,9 @@ static void send_answers(void) {
             last_answer = &answers;
         do {
             size_t n = answer->nbytes - at < PYSH_UCX_PIECE ? answer->nbytes - at : PYSH_UCX_PIECE;
-            pysh_ucx_head_t head = answer->head;
             if (answer->nbytes)
-                head.offset = at;
-            send_one(answer->pe, &head, answer->data + at, n, NULL);
+                answer->head.offset = at;
+            send_one(answer->pe, &answer->head, answer->data + at, n, NULL);
             at += n;
         } while (at < answer->nbytes);
         free(answer);
