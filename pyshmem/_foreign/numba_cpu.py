@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as ll
-from numba import _dynfunc
+from llvmlite import ir as llvm
+from numba import _dynfunc, types
 from numba.core import (
     callconv,
     cgutils,
@@ -22,9 +23,12 @@ from numba.core import (
     compiler_machinery,
     cpu,
     dispatcher,
+    errors,
     funcdesc,
     ir,
     lowering,
+    pythonapi,
+    sigutils,
     typed_passes,
 )
 from numba.core.typing import signature
@@ -57,8 +61,11 @@ HOOKS = (
         "self native modname qualname unique_name doc typemap restype calltypes args kws",
     ),
     Hook(compiler, "CR_FIELDS"),
+    Hook(pythonapi.PythonAPI, "to_native_value", "self typ obj"),
+    Hook(sigutils, "normalize_signature", "sig"),
 )
 _BOUNDSCHECK = next(hook for hook in HOOKS if hook.name == "do_boundscheck")
+_TO_NATIVE = next(hook for hook in HOOKS if hook.name == "to_native_value")
 
 
 class KernelLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -341,6 +348,46 @@ def propagate(context: Any, builder: Any, code: Any, exception: Any) -> None:
     status = context.call_conv._get_return_status(builder, code, known)
     with builder.if_then(status.is_error):
         context.call_conv.return_status_propagate(builder, status)
+
+
+def take_halves() -> None:
+    """Have launchers take numbers of float16, of which Numba has none as arguments."""
+
+    def around(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def to_native_value(self: Any, typ: Any, obj: Any) -> Any:
+            if typ != types.float16 or not isinstance(self.context, KernelContext):
+                return plain(self, typ, obj)
+            number = self.number_float(obj)
+            double = self.float_as_double(number)
+            self.decref(number)
+            near = self.builder.fptrunc(double, llvm.FloatType())  # a half is one of these, too
+            half = self.builder.fptrunc(near, llvm.HalfType())
+            return pythonapi.NativeValue(half, is_error=self.c_api_error())
+
+        return to_native_value
+
+    _TO_NATIVE.wrap(around)
+
+
+def numbers_of(declared: Any) -> tuple[Any, ...] | None:
+    """Of a signature that ``cuda.jit`` was given: a dtype where a number is declared, else None.
+
+    None: it is none that says what arguments are, as one of several.
+    """
+    known: Any = sigutils
+    if isinstance(declared, (list, tuple)) and not known.is_signature(declared):
+        if len(declared) != 1:
+            return None
+        declared = declared[0]
+    try:
+        arguments, _ = known.normalize_signature(declared)
+        named = [getattr(types, str(kind), None) for kind in arguments]
+        numbers = types.Number, types.Boolean
+        return tuple(
+            numpy_support.as_dtype(kind) if isinstance(kind, numbers) else None for kind in named
+        )
+    except (TypeError, NotImplementedError, errors.NumbaError):
+        return None
 
 
 def add_dtype(dtype: Any, kind: Any) -> None:

@@ -32,6 +32,9 @@ EVENT_SYNCHRONIZE = Hook(api.Event, "synchronize", "self")
 EVENT_WAIT = Hook(api.Event, "wait", "self stream")
 SYNCHRONIZE = (Hook(cuda, "synchronize", ""), Hook(api, "synchronize", ""))
 
+#: Makes kernels.
+JIT = Hook(cuda, "jit", "func_or_sig")
+
 #: Makes a module the ``cuda`` of the thread's kernel.
 PUSH_CONTEXT = Hook(kernel, "_push_kernel_context", "mod")
 push_context = kernel._push_kernel_context
@@ -39,6 +42,7 @@ push_context = kernel._push_kernel_context
 HOOKS = (
     *(LAUNCH, CONFIGURE, FOR_ALL, COOPERATIVE_BLOCKS, THREADING, GRID_SYNC, SHARED, COPY_TO_HOST),
     *(COPY_TO_DEVICE, EVENT_RECORD, EVENT_SYNCHRONIZE, EVENT_WAIT, *SYNCHRONIZE, PUSH_CONTEXT),
+    JIT,
 )
 
 
@@ -58,3 +62,24 @@ def around_atomics(wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) 
     """Put a wrapper around each of ``cuda.atomic``'s operations."""
     for name in [name for name in vars(kernelapi.FakeCUDAAtomic) if not name.startswith("_")]:
         Hook(kernelapi.FakeCUDAAtomic, name).wrap(wrapper)
+
+
+def keep_signatures(name: str, read: Callable[[Any], Any]) -> None:
+    """Have kernels keep as ``name`` what ``read`` makes of the signature that ``cuda.jit`` was given."""
+
+    def around(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def jit(func_or_sig: Any = None, *given: Any, **options: Any) -> Any:
+            made = plain(func_or_sig, *given, **options)
+            if func_or_sig is None or isinstance(made, kernel.FakeCUDAKernel):
+                return made
+
+            def decorate(function: Any) -> Any:
+                kept = made(function)
+                setattr(kept, name, read(func_or_sig))
+                return kept
+
+            return decorate
+
+        return jit
+
+    JIT.wrap(around)

@@ -229,8 +229,58 @@ def check_arithmetic() -> None:
     assert (signs == (a < b) + 2 * (a == b) + 4 * (a >= b)).all()
 
 
+def of_a_number(out, number):
+    out[0] = cuda.clz(number)
+    out[1] = number.bit_count()
+
+
+@cuda.jit
+def of_a_half(out, number):
+    out[0] = number * number
+
+
+def divides(out, x):
+    out[0] = x // (x - x)
+
+
+def named(name):
+    """A function made of a text, as one of Numba's own: its name does not tell it from others."""
+    names = {"__name__": "numba.of.nobody", "np": np}
+    exec(f"def made(out, x):\n    out[0] = np.{name}(x)", names)
+    return names["made"]
+
+
+def check_arguments() -> None:
+    out = np.zeros(2, np.int64)
+    for signature, zeros in (("void(int64[:], int32)", 22), ("void(int64[:], uint64)", 54)):
+        cuda.jit(signature)(of_a_number)[1, 1](out, 1023)
+        assert out.tolist() == [zeros, 10]
+    cuda.jit([("void(int64[:], int32)")])(of_a_number)[1, 1](out, 7)
+    assert out.tolist() == [29, 3]
+    half = np.zeros(1, np.float16)
+    of_a_half[1, 1](half, np.float16(0.1))
+    assert half[0] == np.float16(0.1) * np.float16(0.1)
+    out = np.zeros(1)
+    for name, wanted in (("sin", math.sin(0.5)), ("cos", math.cos(0.5))):
+        cuda.jit(named(name))[1, 1](out, 0.5)
+        assert math.isclose(out[0], wanted)
+
+
+def check_debug_kernels() -> None:
+    """Those raise when they divide by zero; the same function's other kernels do not."""
+    out = np.ones(1, np.int64)
+    cuda.jit(divides)[1, 2](out, 5)
+    assert out[0] == 0
+    try:
+        cuda.jit(debug=True, opt=False)(divides)[1, 1](out, 5)
+    except ZeroDivisionError as error:
+        print(error)
+
+
 def main() -> None:
     check_language()
+    check_arguments()
+    check_debug_kernels()
     check_atomics()
     check_arithmetic()
     check_records()

@@ -156,6 +156,30 @@ def test_each_launch_has_the_configuration_that_it_was_given() -> None:
 
 
 @pytest.mark.pes(1, env={"PYSHMEM_DEVICE": "sim"})
+def test_debug_kernels_tell_of_faults_as_numba_does() -> None:
+    from numba import cuda
+
+    import pyshmem.device  # noqa: F401 - from here on kernels run in pyshmem's simulator
+
+    def divide(out, x):
+        i = cuda.grid(1)
+        if x[i] == 7:
+            raise IndexError
+        out[i] = 1 / x[i]
+
+    out = np.zeros(4)
+    with np.errstate(divide="ignore"):
+        cuda.jit(divide)[2, 2](out, np.array([1.0, 0, 2, 4]))
+    assert out.tolist() == [1, np.inf, 0.5, 0.25]
+    debugged = cuda.jit(debug=True, opt=False)(divide)
+    where = r"tid=\[1, 0, 0\] ctaid=\[1, 0, 0\]"
+    with pytest.raises(FloatingPointError, match=f"^{where}: divide by zero"):
+        debugged[2, 2](out, np.array([1.0, 2, 4, 0]))
+    with pytest.raises(IndexError, match=f"^{where}\n"):
+        debugged[2, 2](out, np.array([1.0, 2, 4, 7]))
+
+
+@pytest.mark.pes(1, env={"PYSHMEM_DEVICE": "sim"})
 def test_kernels_know_cuda_by_any_name() -> None:
     import numba
     from numba import cuda

@@ -87,5 +87,6 @@ for _kind in (types.Float, types.Integer, types.Boolean):
 
 
 def install() -> None:
-    """Have arrays of these dtypes typed: Numba knows nothing of bfloat16."""
+    """Have arrays of these dtypes typed: Numba knows nothing of bfloat16. Numbers of float16 taken."""
     numba_cpu.add_dtype(as_dtype("bfloat16"), bfloat16)
+    numba_cpu.take_halves()

@@ -34,6 +34,7 @@ from .target import (
     I64,
     LANGUAGE,
     LOWER,
+    NAME,
     VOID,
     call,
     register_jitable,
@@ -521,6 +522,18 @@ def _ffs(builder: Any, value: Any, width: int) -> Any:
 
 
 _of_bits("popc", lambda b, v, w: b.ctpop(v), types.int32)
+
+
+@overload_method(types.Integer, "bit_count", target=NAME)
+def _bit_count(value: Any) -> Any:
+    popc = LANGUAGE["popc"]
+
+    def count(value: Any) -> Any:
+        return popc(value)
+
+    return count
+
+
 _of_bits("clz", lambda b, v, w: b.ctlz(v, ir.IntType(1)(0)), types.int32)
 _of_bits("ffs", _ffs, types.int32)
 _of_bits("brev", lambda b, v, w: b.bitreverse(v))

@@ -23,9 +23,10 @@ from numba.core.typing import signature
 from numba.extending import intrinsic
 
 from ...._core.library import ffi, lib, not_initialized, setting_number
-from ...._foreign import numba_cpu
+from ...._foreign import numba_cpu, numba_simulator
 from ..sim import launches as simulated
 from ..sim.arrays import ndarray_of
+from ..sim.scheduler import name_thread
 from . import atomics as atomics  # fills the names of cuda
 from . import half_math as half_math
 from . import language as language
@@ -126,10 +127,12 @@ class _Launcher(NamedTuple):
 
 
 _numbers = itertools.count()
+#: Where a kernel keeps which of its arguments are numbers, by the signature that it was made with.
+_DECLARED = "__pyshmem_declared__"
 
 
 class Compiled:
-    """A kernel's launchers, by the types of its arguments."""
+    """A function's launchers as a kernel of some options, by the types of its arguments."""
 
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
@@ -190,8 +193,22 @@ def _load(kept: store.Code) -> _Launcher | None:
 def compiled_kernel(kernel: Any) -> Compiled:
     made = vars(kernel.fn).get("__pyshmem_launcher__")
     if made is None:
-        kernel.fn.__pyshmem_launcher__ = made = Compiled(kernel)
-    return made
+        kernel.fn.__pyshmem_launcher__ = made = {}
+    options = bool(kernel._fastmath), bool(kernel._debug)
+    if options not in made:
+        made[options] = Compiled(kernel)
+    return made[options]
+
+
+def _as_declared(kernel: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Numbers as the kernel's signature has them, which a GPU's launch makes of what it is given."""
+    numbers = getattr(kernel, _DECLARED, None)
+    if numbers is None or len(numbers) != len(given):
+        return given
+    return tuple(
+        value if dtype is None else np.asarray(value).astype(dtype)[()]
+        for dtype, value in zip(numbers, given, strict=True)
+    )
 
 
 def workers() -> int:
@@ -220,7 +237,7 @@ def _plain(argument: Any) -> Any:
 def run(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) -> None:
     """Run one launch, and raise what its threads raised."""
     made = compiled_kernel(kernel)
-    given = tuple(_plain(argument) for argument in arguments)
+    given = _as_declared(kernel, tuple(_plain(argument) for argument in arguments))
     launcher = made.launcher(given)
     if launcher.uses_state and not STATE.filled:
         raise not_initialized("a kernel uses pyshmem.device")
@@ -233,6 +250,8 @@ def run(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) 
     try:
         launcher.function(int(ffi.cast("intptr_t", launch)), given)
     except Exception as error:
+        if kernel._debug:
+            name_thread(error, launch.thread, launch.block)
         error.add_note(f"in kernel {kernel.fn.__qualname__}, {_where(launch)}")
         raise
     finally:
@@ -263,7 +282,7 @@ def _raise(name: str, launch: Any) -> None:
 class _Function:
     """A function of the device library, as a kernel."""
 
-    dynshared_size, _fastmath = 0, False
+    dynshared_size, _fastmath, _debug = 0, False, False
 
     def __init__(self, function: Any) -> None:
         self.fn = function
@@ -280,3 +299,4 @@ def run_function(
 def install() -> None:
     """Have the simulator's launches run compiled kernels."""
     simulated.run_grid_of, simulated.run_grid = run, run_function
+    numba_simulator.keep_signatures(_DECLARED, numba_cpu.numbers_of)

@@ -57,7 +57,7 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
     """Texts that tell a value from others."""
     if isinstance(value, FakeCUDAKernel):
         yield from _parts(value.fn, seen)
-        yield f"fastmath {value._fastmath}"
+        yield f"fastmath {value._fastmath} debug {value._debug}"
     elif isinstance(value, Dispatcher):
         yield from _parts(value.py_func, seen)
         yield repr(sorted(value.targetoptions.items(), key=str))
@@ -92,9 +92,15 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
         raise NoDigest(repr(value))
 
 
+def _in_a_file(function: Any) -> bool:
+    """Its name tells it from other functions: neither made in a function, nor of a text by ``exec``."""
+    inside = "<locals>" in function.__qualname__
+    return not inside and not function.__code__.co_filename.startswith("<")
+
+
 def _function_parts(function: Any, seen: set[int]) -> Iterator[str]:
     yield f"{function.__module__} {function.__qualname__}"
-    if id(function) in seen or (_modules_own(function) and "<locals>" not in function.__qualname__):
+    if id(function) in seen or (_modules_own(function) and _in_a_file(function)):
         return
     seen.add(id(function))
     yield from _parts(function.__code__, seen)

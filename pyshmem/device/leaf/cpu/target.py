@@ -166,16 +166,23 @@ def compiled(*given: Any, **options: Any) -> Any:
 jit_registry[KernelTarget] = compiled
 
 
-def options_of(kernel: Any) -> dict[str, bool]:
-    """In checking mode indices are looked at, of users' functions: the library has views of its own."""
-    return {"fastmath": bool(kernel._fastmath), "boundscheck": bool(setting_number("CHECK"))}
+def options_of(kernel: Any) -> dict[str, Any]:
+    """In checking mode indices are looked at, of users' functions: the library has views of its own.
+
+    A debug kernel raises when it divides by zero, as on a GPU.
+    """
+    made = {"fastmath": bool(kernel._fastmath), "boundscheck": bool(setting_number("CHECK"))}
+    return {**made, "error_model": "python"} if kernel._debug else made
 
 
-def _made(function: Any, options: dict[str, bool]) -> Any:
+def _made(function: Any, options: dict[str, Any]) -> Any:
     made = vars(function).get("__pyshmem_cpu__")
     if made is None:
-        function.__pyshmem_cpu__ = made = compiled(function, **options)
-    return made
+        function.__pyshmem_cpu__ = made = {}
+    key = tuple(options.items())
+    if key not in made:
+        made[key] = compiled(function, **options)
+    return made[key]
 
 
 def dispatcher_of(kernel: Any) -> Any:

@@ -15,10 +15,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from greenlet import getcurrent, greenlet
 from numba.cuda.simulator import kernelapi
 
@@ -156,6 +157,13 @@ class SimThread:
         return int(any(self.block.gather(self, value)))
 
 
+def name_thread(error: BaseException, thread: Iterable[int], block: Iterable[int]) -> None:
+    """Put the thread before the text of what a debug kernel has raised, as Numba does."""
+    where = f"tid={list(thread)} ctaid={list(block)}"
+    first, *others = error.args or ("",)
+    error.args = (f"{where}: {first}" if str(first) else where, *others)
+
+
 class Grid(Group):
     """One kernel launch."""
 
@@ -176,6 +184,7 @@ class Grid(Group):
         self.swapped: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.module = kernelapi.FakeCUDAModule(grid_dim, block_dim, kernel.dynshared_size)
         self.module._local = KernelLocal()
+        self.debug = bool(getattr(kernel, "_debug", False))
         body = self._body(kernel.fn, arguments)
         for block_number, block_point in enumerate(_points(grid_dim)):
             block = Block(block_number, kernel.dynshared_size)
@@ -191,7 +200,11 @@ class Grid(Group):
         def body() -> None:
             function(*arguments)
 
-        return body
+        def debugged() -> None:
+            with np.errstate(divide="raise"):
+                function(*arguments)
+
+        return debugged if self.debug else body
 
     def run(self) -> None:
         idle = self.IDLE[0]
@@ -211,6 +224,8 @@ class Grid(Group):
                         for group in (thread.warp, thread.block, self):
                             group.leave()
                 except BaseException as error:
+                    if self.debug:
+                        name_thread(error, thread.threadIdx, thread.blockIdx)
                     error.add_note(
                         f"in simulated kernel {self.name}, block {tuple(thread.blockIdx)}, "
                         f"thread {tuple(thread.threadIdx)}"
