@@ -155,7 +155,8 @@ from .host.memory.creation import (
     zeros,
     zeros_like,
 )
-from .host.memory.heap import HeapSite, drain, free, heap_sites, heap_trim, realloc, to_numpy
+from .host.memory.heap import drain, free, heap_sites, heap_trim, realloc, to_numpy
+from .host.memory.sites import HeapSite
 from .host.messages import Handler, ProxyStats, proxy_stats, register_handler, unregister_handler
 from .host.observe import profiling
 from .host.observe.profiling import pcontrol
