@@ -78,8 +78,6 @@ typedef struct ishmemx_config {
  * Slurm, torchrun); without any, one PE. The accelerator is left ISHMEMX_DEVICE_NONE. */
 ISHMEMX_API int ishmemx_config_from_environment(ishmemx_config_t *config);
 
-/* UNSUPPORTED where bits of enum ishmemx_check ask for what is not there. */
-ISHMEMX_API int ishmemx_checks_supported(int64_t checks);
 /* The process records what it accesses, so that init takes ISHMEMX_CHECK_ORDER. */
 ISHMEMX_API void ishmemx_record_order(void);
 

@@ -302,11 +302,15 @@ def checks_args() -> bool:
     return bool(setting_number("CHECK") & lib.ISHMEMX_CHECK_ARGS)
 
 
+#: What PYSHMEM_CHECK asks for that is found in records.
+RECORDED = lib.ISHMEMX_CHECK_ORDER | lib.ISHMEMX_CHECK_DELIVER | lib.ISHMEMX_CHECK_STRICT
+
+
 def checks_order() -> bool:
     """Is it recorded what accesses memory, and what orders that? A text that init refuses: no."""
     value = ffi.new("int64_t *")
     failed = lib.ishmemx_setting_number(b"CHECK", value)
-    return not failed and bool(value[0] & (lib.ISHMEMX_CHECK_ORDER | lib.ISHMEMX_CHECK_DELIVER))
+    return not failed and bool(value[0] & RECORDED)
 
 
 def refuse_deliver(what: str) -> None:

@@ -99,7 +99,7 @@ SETTINGS = (
             "stages of kernels that a PE keeps for a timeline, 64 bytes of device heap each"),
     Setting("CORE_HEAPS", "flag", "0", "core dumps hold the symmetric heaps too, this PE's and its peers'"),
     Setting("CHECK", "words:args|order|deliver|strict", "0",
-            "what is checked, a list: args (or 1) overlap, sources changed too soon, arguments that differ between PEs; order, races between PEs; deliver, late messages",
+            "what is checked, a list: args (or 1) overlap, sources changed too soon, arguments that differ between PEs; order, races between PEs; deliver, late messages; strict, order with advice",
             "SHMEM_DEBUG"),
     Setting("CHECK_SEED", "integer:-1:2147483647", "-1",
             "order of PEs and of what they send with PYSHMEM_CHECK=deliver; -1: another one each time, which is told"),

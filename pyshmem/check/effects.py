@@ -163,7 +163,15 @@ def _get(a: Arguments) -> Described:
     if not nelems:
         return [], None
     read = ("r", pe, heap, source.ranges(offset, nelems))
-    return [], lambda _: [read, *writes(dest, nelems)]
+    return [], lambda _: [read, *writes(dest, nelems), *_never_set(pe, heap, offset, dest, nelems)]
+
+
+def _never_set(pe: int, heap: int, offset: int, dest: Span, nelems: int) -> Effects:
+    """What has come by ``get`` was never written; on a heap it is told where it is read."""
+    if memory.where(dest.address) is not None:
+        return []
+    found = memory.first_unwritten(dest.address, ((0, nelems * dest.dtype.itemsize),), there=True)
+    return [] if found is None else [("u", pe, heap, ((offset + found[0], offset + found[1]),))]
 
 
 def _get_nbi(a: Arguments) -> Described:
@@ -192,7 +200,13 @@ def _g(a: Arguments) -> Described:
     source = Span(a["source"])
     heap, offset = own(source.address)
     pe = _world_pe(a["ctx"], a["pe"])
-    return [], lambda _: [("r", pe, heap, source.ranges(offset, 1))]
+    read = ("r", pe, heap, source.ranges(offset, 1))
+
+    def behind(value: Any) -> Effects:
+        never = memory.is_unwritten(value, source.dtype)
+        return [read, *([("u", pe, heap, source.ranges(offset, 1))] if never else [])]
+
+    return [], behind
 
 
 def _strided(put: bool, blocks: bool) -> Describe:
@@ -456,6 +470,8 @@ def _collective(name: str, begun: str = "") -> Describe:
             if found is not None:
                 held = source.ranges(found[2], gives, sst)
                 before = [(read, *found[:2], held, *(use if begun else ())), *before]
+                if "reduce" in name or "scan" in name:  # the others copy
+                    before += memory.never_written((*found[:2], held))
         found = memory.where(dest.address)
         if gets and many_out is not None and found is not None:
             write = (*found[:2], dest.ranges(found[2], gets, dst))

@@ -34,7 +34,7 @@ class Race(NamedTuple):
     high: int
     issued: bool  # the first is known to have been issued, but not to be done
     block: Block | None
-    rule: str  # unordered, or freed
+    rule: str  # unordered, freed, unset, or advice
 
 
 class Block:
@@ -147,6 +147,7 @@ class Engine:
             "M": self._allocate, "D": self._free, "N": self._stands, "B": self._begin,
             "J": self._end, "H": self._met, "V": self._name, "T": self._tell, "G": self._get_told,
             "S": self._synchronize, "K": self._quiet_kernels,
+            "u": self._unset,
         }  # fmt: skip
 
     # ---- records ---------------------------------------------------------------------------------
@@ -333,7 +334,7 @@ class Engine:
         block = self._heaps[heap].block(low)
         if value is None or more or high - low > 8 or block is None:
             return
-        self._change(call, block, pe, low, "set", value, made.released, (event,))
+        self._change(call, block, pe, low, "set", value, made.released, (event,), made)
 
     def _change(
         self,
@@ -345,9 +346,10 @@ class Engine:
         value: int | None,
         released: Clock,
         known: tuple[Any, ...],
+        plain: Access | None = None,
     ) -> None:
         word = block.word(pe, low)
-        word.change(op, value, released, known, call.at)
+        word.change(op, value, released, known, call.at, plain)
         word.forget_old(self.lanes)
 
     def _read_until_quiet(
@@ -436,8 +438,33 @@ class Engine:
             lane, number = write.event  # of a longer write, this word alone is known to be there
             at_once = self.lanes.of[lane].kind == Kind.AT_ONCE
             one: Any = number if at_once else (number, low & ~7)
-            word.change("set", write.value, write.released, ((lane, one),), write.at)
-        word.heard_by(call.clock, Wait(*wait), None, self.lanes)
+            word.change("set", write.value, write.released, ((lane, one),), write.at, write)
+        for change in word.heard_by(call.clock, Wait(*wait), None, self.lanes):
+            if change.plain is not None and self.agents[change.plain.agent][0] != call.pe:
+                self._advise(call, change.plain, (pe, heap), low, high)
+
+    def _advise(self, call: _Call, plain: Access, where: Any, low: int, high: int) -> None:
+        """A wait for what a plain store of another PE changes: it is allowed."""
+        waits = Access(
+            call.agent, (0, 0), "read", call.routine, call.site, (where, low, high), call.at
+        )
+        waits.thread = self.names.get(call.agent, "")
+        block = self._heaps[where[1]].block(low)
+        race = Race(plain, waits, low, high, False, block, "advice")
+        self.races.setdefault(("advice", plain.site, call.site), race)
+
+    def _unset(self, call: _Call, pe: int, heap: int, ranges: Ranges) -> None:
+        """What was read has never been written since it was allocated."""
+        for low, high in ranges:
+            block = self._heaps[heap].block(low)
+            if block is None or block.internal or block.zero:
+                continue
+            where = (pe, heap), low, high
+            made = Access(call.agent, (0, 0), "allocate", "store", block.site, where, call.at)
+            read = Access(call.agent, (0, 0), "read", call.routine, call.site, where, call.at)
+            read.thread = self.names.get(call.agent, "")
+            race = Race(made, read, low, high, False, block, "unset")
+            self.races.setdefault(("unset", block.site, call.site), race)
 
     def _stands(self, call: _Call, *waits: Any) -> None:
         self.standing[call.agent] = Standing(call.routine, call.site, waits)

@@ -21,8 +21,13 @@ _DELIVER = library.lib.ISHMEMX_CHECK_DELIVER
 class Records:
     """What the PEs of a job record; without files where nothing is checked."""
 
-    def __init__(self, files: Sequence[IO[bytes]], turns: Sequence[IO[bytes]] = ()) -> None:
-        self._files, self._turns = files, turns
+    def __init__(
+        self,
+        files: Sequence[IO[bytes]],
+        turns: Sequence[IO[bytes]] = (),
+        strict: bool = False,
+    ) -> None:
+        self._files, self._turns, self._strict = files, turns, strict
 
     @property
     def descriptors(self) -> tuple[int, ...]:
@@ -43,7 +48,7 @@ class Records:
             return [], []
         from . import report
 
-        found = report.found_in(self._files, failed)
+        found = report.found_in(self._files, failed, self._strict)
         if path := library.setting("CHECK_JSON")[0]:
             Path(path).write_text(report.as_json(found), encoding="utf-8")
         return [one.text() for one in found.reports], found.waits
@@ -51,7 +56,7 @@ class Records:
 
 def wanted(variables: Mapping[str, str]) -> bool:
     """Do the settings, or those for the PEs of this job, ask for it?"""
-    return bool(_checks(variables) & (library.lib.ISHMEMX_CHECK_ORDER | _DELIVER))
+    return bool(_checks(variables) & library.RECORDED)
 
 
 def _checks(variables: Mapping[str, str]) -> int:
@@ -72,4 +77,5 @@ def records(n_pes: int, variables: Mapping[str, str]) -> Iterator[Records]:
         if files and _checks(variables) & _DELIVER:
             turns = [stack.enter_context(tempfile.TemporaryFile(prefix="pyshmem-turns-"))]
             turns[0].truncate(8 * (HEADER + ROW * n_pes))
-        yield Records(files, turns)
+        strict = bool(_checks(variables) & library.lib.ISHMEMX_CHECK_STRICT)
+        yield Records(files, turns, strict)

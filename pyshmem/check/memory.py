@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From arrays and addresses to places on a heap: PE, heap, and ranges of bytes from its beginning."""
+"""From arrays and addresses to places on a heap: PE, heap, and ranges of bytes from its beginning.
+
+And which of them were allocated and never written.
+"""
 
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -70,6 +75,11 @@ def own(address: int) -> tuple[int, int]:
     if found is None or found[0] != me:
         raise Unknown
     return found[1], found[2]
+
+
+def base_of(pe: int, heap: int) -> int:
+    """Where a heap begins in this process."""
+    return next(low for low, _, of, number in _windows if (of, number) == (pe, heap))
 
 
 class Span:
@@ -170,3 +180,101 @@ def allocated(array: Any, *, zero: bool, internal: bool) -> tuple[Any, ...] | No
         size, shape = elements[0], tuple(np.ravel(elements[1]).tolist())
     about = size, shape, zero, internal
     return ("M", heap, offset, end, _counts[heap, offset], *about)
+
+
+# ---- what was never written ------------------------------------------------------------------------
+# New memory is filled with eight bytes that nobody writes. Who reads them has read what nobody has set,
+# and what a put or a collective has copied from there is found where it is read.
+
+#: Of an allocation without values. Neither a small number nor one that adds up to one.
+UNWRITTEN = np.array([0xA7D3_5B1F_E94C_86F5], np.uint64)
+_UNWRITTEN = UNWRITTEN.tobytes()
+#: Where such memory was taken, by address: begin and end. It may have gone back since.
+_begins: list[int] = []
+_ends: dict[int, int] = {}
+_LEAST_TOLD = 4  # bytes that are told from others; of less, the eight around them
+
+
+def know_unwritten(address: int, nbytes: int) -> None:
+    """Memory was allocated without values."""
+    if address not in _ends:
+        _begins.insert(bisect_right(_begins, address), address)
+    _ends[address] = nbytes + address
+
+
+def forget_unwritten() -> None:
+    """Another job begins."""
+    _begins.clear()
+    _ends.clear()
+
+
+def never_written(place: tuple[int, int, Any], *, whole: bool = False) -> list[tuple[Any, ...]]:
+    """The effect of reading what was never written at PE, heap and ranges of bytes; none: it was."""
+    pe, heap, ranges = place
+    if not _begins or pe != me:
+        return []
+    found = first_unwritten(base_of(pe, heap), ranges, whole=whole)
+    return [] if found is None else [("u", pe, heap, (found,))]
+
+
+def first_unwritten(
+    address: int, ranges: Iterable[tuple[int, int]], *, whole: bool = False, there: bool = False
+) -> Any:
+    """The first range of bytes that was never written, of those that are read; None: there is none.
+
+    Args:
+        address: of byte 0 of the heap in this process.
+        ranges: of bytes from there on.
+        whole: only if none of them was written, as of what is copied.
+        there: they are a copy of such memory from its begin, or a multiple of eight bytes behind that.
+    """
+    if not _begins:
+        return None
+    found = None
+    for low, high in ranges:
+        one = _in_range(address + low, address + high, there)
+        if one is None:
+            if whole:
+                return None
+        elif not whole:
+            return one[0] - address, one[1] - address
+        elif one != (address + low, address + high):
+            return None
+        found = found or (one and (low, high))
+    return found
+
+
+def is_unwritten(value: Any, dtype: np.dtype[Any]) -> bool:
+    """Is that an element of what was never written? Of small ones nobody can tell."""
+    if not _begins or dtype.itemsize < _LEAST_TOLD:
+        return False
+    return np.asarray(value, dtype).tobytes() in _UNWRITTEN + _UNWRITTEN
+
+
+def _in_range(low: int, high: int, there: bool = False) -> tuple[int, int] | None:
+    """The first such bytes from an address to another."""
+    n = bisect_right(_begins, low) - 1
+    if not there and (n < 0 or high > _ends[_begins[n]]):
+        return None
+    begin = low if there else _begins[n]
+    if high - low < _LEAST_TOLD:
+        around = begin + (low - begin) // 8 * 8
+        if there or around + 8 > _ends[begin]:
+            return None
+        return (low, high) if _in_range(around, around + 8) else None
+    phase = (low - begin) % 8
+    data = bytes(ffi.buffer(ffi.cast("char *", low), high - low))
+    if high - low < 8:
+        wanted = (_UNWRITTEN + _UNWRITTEN)[phase : phase + high - low]
+        return (low, high) if data == wanted else None
+    skip = -phase % 8
+    words = np.frombuffer(data, np.uint64, (high - low - skip) // 8, skip)
+    hits = np.flatnonzero(words == UNWRITTEN[0])
+    if not hits.size:
+        return None
+    if hits.size == words.size:
+        return low, high
+    at = int(hits[0])
+    more = np.flatnonzero(np.diff(hits) != 1)
+    count = int(more[0]) + 1 if more.size else int(hits.size)
+    return low + skip + 8 * at, low + skip + 8 * (at + count)

@@ -110,6 +110,7 @@ def _begin() -> None:
         _follow_kernels()
     memory.know_heaps(job.my_pe, job.n_pes, job.device != "none")
     effects.forget()
+    memory.forget_unwritten()
     streams.begin()
     if _jobs:  # all PEs have ended the last one
         log().write(now(), 0, "init", [("X", ("job", _jobs), job.my_pe, 0, "all", 0)])
@@ -214,19 +215,23 @@ def _allocating(name: str, function: Any) -> Any:
     def call(*args: Any, **named: Any) -> Any:
         outer = getattr(_inside, "call", False)
         recorder, internal = log(), is_internal(_MEMORY)
+        is_set = internal or name != "allocate" or bool(named.get("zero")) or "values" in named
         before, behind = effects.meet_all()
         shown = args[0] if name == "allocate" and args else name
         recorder.write(now(), 0, shown, before)
         recorder.flush()
         _inside.call = True
         delivery = held()
+        heap.unset = None if is_set else memory.UNWRITTEN
         try:
             if delivery is None:
                 array = function(*args, **named)
             else:
                 array = delivery.meeting(before, lambda: function(*args, **named))
         finally:
-            _inside.call = outer
+            _inside.call, heap.unset = outer, None
+        if not is_set and array.nbytes:
+            memory.know_unwritten(memory.Span(array).address, array.nbytes)
         made = memory.allocated(array, zero=bool(named.get("zero")), internal=internal)
         if made is not None:
             recorder.write(now(), 0, shown, [*behind, made])

@@ -28,6 +28,8 @@ _READING = (
     "nonzero", "byteswap", "conj", "conjugate", "dump", "dumps", "repeat", "searchsorted", "tofile",
     "trace",
 )  # fmt: skip
+#: Those whose result is a copy: what was never written is told where that is all of it.
+_COPYING = frozenset(("copy", "deepcopy", "array", "tobytes", "flatten", "astype"))
 #: Those that write them.
 _WRITING = ("fill", "sort", "partition")
 #: NumPy's functions that touch no element: they look at shapes, make views, or make new arrays.
@@ -61,6 +63,8 @@ class _Recorder:
         for array in arrays:
             if found := self._place(array):
                 self._log.touch(0, name, ("r", *found))
+                if never := memory.never_written(found, whole=name in _COPYING):
+                    self._log.write(now(), 0, name, never)
 
     def writes(self, array: Any, value: Any, name: str) -> None:
         if found := self._place(array):

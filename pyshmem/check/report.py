@@ -67,16 +67,21 @@ class Found(NamedTuple):
     waits: list[str]  # who stood where when they ended, and waited for whom
 
 
-def found_in(files: Sequence[IO[bytes]], failed: bool) -> Found:
+def found_in(files: Sequence[IO[bytes]], failed: bool, strict: bool = False) -> Found:
     """What is wrong in the records of the PEs, which come in the order of their time.
 
-    ``failed``: the job did not end by itself, so that somebody may still have waited.
+    ``failed``: the job did not end by itself, so that somebody may still have waited. ``strict``: with
+    advice on what is allowed.
     """
     engine, sites = Engine(), Sites()
     of_all = (_of_pe(file, pe, sites) for pe, file in enumerate(files))
     for pe, record in heapq.merge(*of_all, key=lambda one: one[1][0]):
         engine.apply(pe, record, sites.number(pe, record[2]))
-    found = [_report(engine, sites, race) for race in engine.races.values()]
+    found = [
+        _report(engine, sites, race)
+        for race in engine.races.values()
+        if strict or race.rule != "advice"
+    ]
     waits = hang.told(engine, sites, len(files)) if failed else []
     return Found([one for one in found if one is not None], waits)
 
@@ -104,13 +109,20 @@ def as_json(found: Found) -> str:
     return json.dumps({"format": 1, "reports": rows, "waits": found.waits}, indent=1) + "\n"
 
 
+_KINDS = {
+    "freed": "memory is used after it was freed",
+    "unset": "a read of memory that was never written",
+    "advice": "advice: a wait for a word that a plain store changes",
+}
+
+
 def _report(engine: Engine, sites: Sites, race: Race) -> Report | None:
     pe, heap = race.second.where
     first, second = (_side(engine, sites, one, race) for one in (race.first, race.second))
     if first.site.line == second.site.line == 0:
         return None  # both are the library's own
     why, remedy = _advice(engine, race, first, second)
-    kind = "memory is used after it was freed" if race.rule == "freed" else _kind(race)
+    kind = _KINDS.get(race.rule) or _kind(race)
     return Report(kind, pe, ("host", "device")[heap], first, second, why, remedy)
 
 
@@ -130,6 +142,16 @@ def _kind(race: Race) -> str:
 
 
 def _advice(engine: Engine, race: Race, first: Side, second: Side) -> tuple[str, str]:
+    if race.rule == "unset":
+        return (
+            f"Nothing was written there since it was allocated at line {first.site.line}.",
+            "zeros, or values before the read; of what another PE writes, a wait behind that.",
+        )
+    if race.rule == "advice":
+        return (
+            f"It is allowed, as long as the word comes whole: {first.routine} promises that of no word.",
+            "signal_set, put_signal or an atomic operation in place of it.",
+        )
     if race.rule == "freed":
         return "The PE has given the memory back.", "Free it after the last use, on all PEs."
     if race.issued:

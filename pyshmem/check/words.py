@@ -24,6 +24,7 @@ class Change(NamedTuple):
     released: Clock
     known: tuple[tuple[int, Any], ...]  # what is done for who sees it, as of Clock.single; it first
     at: int
+    plain: Any = None  # the access, of one that is not atomic and no signal
 
 
 class Wait(NamedTuple):
@@ -48,7 +49,13 @@ class Word:
         self._old: Clock | None = None  # what those released that are no longer kept
 
     def change(
-        self, op: str, value: int | None, released: Clock, known: tuple[Any, ...], at: int
+        self,
+        op: str,
+        value: int | None,
+        released: Clock,
+        known: tuple[Any, ...],
+        at: int,
+        plain: Any = None,
     ) -> None:
         """Note a change: ``op`` is set, add or other."""
         if op == "set":
@@ -57,7 +64,7 @@ class Word:
             self.value += value
         else:
             self.value = None
-        self.changes.append(Change(op, self.value, released, known, at))
+        self.changes.append(Change(op, self.value, released, known, at, plain))
 
     def forget_old(self, lanes: Lanes) -> None:
         """Of very many changes the first half is kept as one."""
@@ -69,8 +76,13 @@ class Word:
         self._old = old
         del self.changes[: _MOST // 2]
 
-    def heard_by(self, clock: Clock, wait: Wait | None, seen: int | None, lanes: Lanes) -> None:
-        """Who waited, or fetched the value ``seen``, knows from here on what the writer released."""
+    def heard_by(
+        self, clock: Clock, wait: Wait | None, seen: int | None, lanes: Lanes
+    ) -> list[Change]:
+        """Who waited, or fetched the value ``seen``, knows from here on what the writer released.
+
+        Returns what it has heard.
+        """
         if self._old is not None:
             clock.join(self._old, lanes)
         for op, value, released in self.begun.values():
@@ -79,8 +91,10 @@ class Word:
         known = [n for n, change in enumerate(self.changes) if _knows(clock, change, lanes)]
         first = known[-1] if known else -1
         last = self._last_heard(first, wait, seen)
-        for change in self.changes[self._first_of_run(last) : last + 1]:
+        heard = self.changes[self._first_of_run(last) : last + 1]
+        for change in heard:
             _hear(clock, change, lanes)
+        return heard
 
     def _last_heard(self, first: int, wait: Wait | None, seen: int | None) -> int:
         """The change that ended a wait which already knew of number ``first``."""

@@ -23,8 +23,6 @@ def check_settings(*, hosts: bool = False) -> None:
         if library.setting_number(name) <= 0:
             raise ValueError(f"PYSHMEM_{name} is {library.setting(name)[0]!r}; it must be positive")
     cutover.check_settings()
-    checks = library.setting_number("CHECK")
-    library.check(library.lib.ishmemx_checks_supported(checks))
     if hosts and library.checks_order():
         raise LaunchError("PYSHMEM_CHECK=order: the PEs have to be on one host, without --hosts")
     if not hosts:  # else the folder is that of other hosts

@@ -134,6 +134,33 @@ except pyshmem.LaunchError as error:
 """
 
 
+ADVISED = """
+import numpy as np, pyshmem
+with pyshmem.init(device="none") as job:
+    data = pyshmem.zeros(4, np.int64)
+    flag = pyshmem.zeros(1, np.int64)
+    pyshmem.put(data, np.arange(4), 1 - job.my_pe)
+    pyshmem.fence()
+    pyshmem.p(flag, 1, 1 - job.my_pe)
+    pyshmem.wait_until(flag, pyshmem.CMP_EQ, 1)
+    print(data.sum())
+"""
+
+
+@pytest.mark.parametrize(("checks", "status"), [("order", 0), ("strict", 3)])
+def test_what_is_allowed_is_told_with_strict_alone(
+    checks: str, status: int, run_command: Callable, tmp_path: Path
+) -> None:
+    program = tmp_path / "advised.py"
+    program.write_text(ADVISED, encoding="utf-8")
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "none"]
+    done = run_command([*command, f"--check={checks}", str(program)], 60)
+    assert done.returncode == status, done.stderr
+    advice = "advice: a wait for a word that a plain store changes in the host heap of PE"
+    assert (advice in done.stderr) == (checks == "strict")
+    assert ("p writes flag[0] at" in done.stderr) == (checks == "strict")
+
+
 def test_what_launch_finds_is_an_error(run_command: Callable, tmp_path: Path) -> None:
     program = tmp_path / "launched.py"
     program.write_text(LAUNCHED, encoding="utf-8")

@@ -112,12 +112,6 @@ def test_what_is_none_of_the_list_is_told(text: str, run_pes: Callable) -> None:
     assert done.returncode == 1
 
 
-def test_checks_that_are_not_there_raise(run_pes: Callable) -> None:
-    done = run_pes(1, "import pyshmem; pyshmem.init()", env={"PYSHMEM_CHECK": "args,strict"})
-    assert "PYSHMEM_CHECK: strict is not there yet; args, order and deliver are" in done.stderr
-    assert done.returncode != 0
-
-
 AGREE = """
 import os
 import re

@@ -75,20 +75,11 @@ void ishmemx_record_order(void) {
     records_order = true;
 }
 
-int ishmemx_checks_supported(int64_t checks) {
-    if (checks & ISHMEMX_CHECK_STRICT)
-        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
-                         "PYSHMEM_CHECK: strict is not there yet; args, order and deliver are");
-    return ISHMEMX_OK;
-}
-
 /* Of what PYSHMEM_CHECK asks for, what there is here. */
 static int checks_check(int checks) {
-    int status = ishmemx_checks_supported(checks);
+    const int recorded = ISHMEMX_CHECK_ORDER | ISHMEMX_CHECK_DELIVER | ISHMEMX_CHECK_STRICT;
 
-    if (status)
-        return status;
-    if (checks & (ISHMEMX_CHECK_ORDER | ISHMEMX_CHECK_DELIVER) && !records_order)
+    if (checks & recorded && !records_order)
         return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
                          "PYSHMEM_CHECK: order is of programs in Python that `python -m pyshmem run` has started");
     return ISHMEMX_OK;

@@ -102,6 +102,8 @@ runtime.on_finalize(_job_ended)
 
 #: No values: the elements are what they are.
 _NONE: Any = object()
+#: An array that memory without values is filled with; None: it is as it is.
+unset: Any = None
 
 
 # ---- making ------------------------------------------------------------------------------------
@@ -138,7 +140,9 @@ def allocate(
         return SymmetricArray(extents, kind, buffer=_nothing_on(number))
     cell = owned(lib.end_block)
     what = routine.encode(), _contents(extents, kind), number, nbytes, align
-    if values is _NONE:
+    if values is _NONE and not zero and unset is not None:
+        check(lib.ishmemx_malloc_filled(*what, unset.ctypes.data, unset.nbytes, cell))
+    elif values is _NONE:
         check(lib.ishmemx_malloc_as(*what, zero, cell))
     else:
         fill = _fill(values, extents, kind)

@@ -131,6 +131,8 @@ def _load(plain: Callable[..., Any]) -> Callable[..., Any]:
         if not hints[-1]:
             for place in _places(pointers, mask):
                 _touch("read", ("r", *place))
+                if never := memory.never_written(place, whole=True):
+                    _write("read", never)
         found = plain(self, pointers, mask, other, *hints)
         if hints[-1]:
             _polled(pointers, mask, found)

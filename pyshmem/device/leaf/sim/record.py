@@ -122,6 +122,8 @@ def _element(array: np.ndarray, index: Any, code: str, value: Any = None) -> Non
         _write(thread, "cuda.atomic", [("a", pe, heap, low, high, 0, "other", None, None, True)])
     elif code == "r":
         log().touch(agent_of(thread), "read", ("r", *found))
+        if never := memory.never_written(found):
+            _write(thread, "read", never)
     else:
         one = part.size == 1 and np.size(value) == 1
         integer = one and part.dtype.kind in "iu"
