@@ -22,7 +22,16 @@ GROUP = b"""  + Exception Group Traceback (most recent call last):
 """
 NOTES = TRACEBACK + b"with a second line\nand a note\n"
 CRASH = b"Fatal Python error: Segmentation fault\n\nCurrent thread 0x01 (most recent call first):\n"
+#: Lines above a traceback that does not end the program.
+ABOVE = {
+    "thread": b"Exception in thread Thread-1 (work):\n",
+    "dropped": b"Exception ignored in: <function A.__del__ at 0x7f0>\n",
+    "child": b"Process ForkProcess-1:\n",
+    "task": b"Task exception was never retrieved\n",
+    "log": b"--- Logging error ---\n",
+}
 BLOCKS = {"plain": TRACEBACK, "chained": CHAINED, "group": GROUP, "notes": NOTES, "crash": CRASH}
+BLOCKS |= {name: line + TRACEBACK for name, line in ABOVE.items()}
 
 
 @pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
@@ -53,6 +62,14 @@ def test_one_without_its_exception_waits_longer_and_not_for_good() -> None:
     gathered.give(10.0)  # in which the launcher stood still
     assert gathered.due(11.0) == b""
     assert gathered.due(12.5) == TRACEBACK[:-15]
+
+
+@pytest.mark.parametrize("line", ABOVE.values(), ids=ABOVE)
+def test_a_line_above_a_traceback_waits_for_it(line: bytes) -> None:
+    gathered = Gathered()
+    assert gathered.feed(b"before\n" + line, 0.0) == b"before\n"
+    assert gathered.due(1.0) == b""
+    assert gathered.due(2.5) == line  # and not for good
 
 
 def test_a_pe_that_writes_on_and_on_is_not_kept() -> None:

@@ -18,7 +18,7 @@ from ..._core.dtypes import DTypeLike, as_dtype, integer
 from ..._core.library import check, lib
 from ..._core.values import fitting
 from ..teams.team import TEAM_WORLD
-from .heap import Either, OnDevice, OnHost, Shape, allocate
+from .heap import Either, OnDevice, OnHost, Shape, allocate, check_real
 
 
 def _filled(routine: str, shape: Shape, dtype: DTypeLike, heap: str, values: Any) -> Any:
@@ -187,6 +187,8 @@ def array(values: Any, dtype: DTypeLike = None, *, heap: str = "host") -> Any:
     kind = None if dtype is None else as_dtype(dtype, of_values=True)
     seen = _seen(values)
     if isinstance(seen, np.ndarray) or not hasattr(seen, "__cuda_array_interface__"):
+        if kind is not None:
+            check_real(seen, kind)
         seen = np.asarray(seen, kind)
         kind = seen.dtype
     return _filled("array", seen.shape, kind or seen.dtype, heap, seen)

@@ -150,10 +150,19 @@ def allocate(
     return _array_over(cell, nbytes, extents, kind, on_gpu)
 
 
+def check_real(values: Any, kind: np.dtype[Any]) -> None:
+    """Raises TypeError for complex values of another dtype: NumPy drops their imaginary part."""
+    if kind.kind != "c" and np.iscomplexobj(values):
+        raise TypeError(
+            f"values are complex, and dtype {kind} has no imaginary part; give their real"
+        )
+
+
 def _fill(
     values: Any, extents: tuple[int, ...], kind: np.dtype[Any]
 ) -> np.ndarray[Any, np.dtype[Any]]:
     """The bytes that are repeated until all elements have their values: a single one, or all."""
+    check_real(values, kind)
     single = np.ndim(values) == 0
     fill = np.empty(() if single else extents, kind)
     fill[...] = values

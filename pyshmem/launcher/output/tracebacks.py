@@ -11,11 +11,17 @@ from dataclasses import dataclass, field
 
 from . import report
 
+#: Lines that Python writes above a traceback that ends no program.
+_ABOVE = (
+    rb"^(?:Exception in thread .+:|Exception ignored .+|Process \S*Process-[\d:]+:|"
+    rb"Task exception was never retrieved|--- Logging error ---)\r?$"
+)
 _BEGINS = re.compile(
     rb"^[ |+]*(?:Exception Group )?Traceback \(most recent call last\):|^Fatal Python error: "
-    rb"|^  File \"[^\"]+\", line \d+\r?$",  # of a syntax error, which has no header
+    rb"|^  File \"[^\"]+\", line \d+\r?$|" + _ABOVE,  # of a syntax error, which has no header
     re.M,
 )
+_ONLY_ABOVE = re.compile(_ABOVE + rb"\n?\Z", re.M)
 _HEAD = re.compile(rb"^Traceback \(most recent call last\):\r?\n", re.M)
 #: The line at which the frames end: the exception's.
 _LINE_OF_EXCEPTION = re.compile(rb"^[^\s]", re.M)
@@ -72,6 +78,8 @@ class Gathered:
 
     def _lacks_exception(self) -> bool:
         heads = list(_HEAD.finditer(self._block))
+        if not heads:
+            return bool(_ONLY_ABOVE.search(self._block))
         return bool(heads) and not _LINE_OF_EXCEPTION.search(self._block, heads[-1].end())
 
 

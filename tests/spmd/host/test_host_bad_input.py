@@ -331,3 +331,16 @@ def test_a_text_is_no_value(job, dtype):
         ):
             pyshmem.atomic_set(box, text, job.my_pe)
     assert box[0] == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, "bfloat16", np.int64, np.bool_, ">f4", "S3"])
+def test_complex_values_are_none_of_a_real_array(job, dtype):
+    """NumPy drops the imaginary part, with a warning."""
+    for value in (np.complex64(1 + 2j), 1 + 0j, np.array([1 + 2j, 3])):
+        for make in (
+            lambda v=value: pyshmem.full(2, v, dtype),
+            lambda v=value: pyshmem.array(v, dtype),
+        ):
+            with pytest.raises(TypeError, match=r"complex, and dtype .* has no imaginary part"):
+                make()
+    assert pyshmem.full(2, 1 + 2j).dtype == np.complex128
