@@ -6,6 +6,7 @@ import torch
 import pyshmem
 import pyshmem.fused as fused
 import pyshmem.interop.torch as symmetric
+from pyshmem.fused import formats
 
 with pyshmem.init(device="sim") as job:
     peer = 1 - job.my_pe
@@ -22,5 +23,7 @@ with pyshmem.init(device="sim") as job:
         print(turn, normed.sum().item(), rows.shape)
     pyshmem.put(x, torch.zeros(4, 16), peer)
     pyshmem.quiet()
+    if job.my_pe == 0:  # the call of one PE: it is no meeting
+        formats.quantize(torch.ones(2, 32), "mxfp8")
     fused.low_latency_all_gather(torch.ones(2, 8))
     print(x.sum())
