@@ -96,8 +96,12 @@ class KernelLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
         return list(found.values())
 
     def needs(self) -> list[str]:
-        """The routines that it calls, itself or by another one, and whose machine code it has not."""
-        return sorted({name for library in self._reached() for name in library.called})
+        """The routines that it calls, itself or by another one, and whose machine code it has not.
+
+        Numba's runtime, which it links once the host has compiled a function, calls none.
+        """
+        libraries = [each for each in self._reached() if isinstance(each, KernelLibrary)]
+        return sorted({name for library in libraries for name in library.called})
 
     def assemble(self) -> None:
         """Link, optimise and load it."""

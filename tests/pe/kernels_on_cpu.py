@@ -278,6 +278,7 @@ def check_debug_kernels() -> None:
 
 
 def main() -> None:
+    assert doubled(2) == 4  # from here on Numba links its runtime into what it compiles
     check_language()
     check_arguments()
     check_debug_kernels()
