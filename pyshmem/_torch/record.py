@@ -35,6 +35,10 @@ _LOOKING = (
     "resize_", "_unsafe_view", "_reshape_alias", "lift", "lift_fresh", "sym_size", "sym_stride",
     "sym_numel", "sym_storage_offset", "record_stream",
 )  # fmt: skip
+#: Operations that copy elements: what was never written is told where that is all of them.
+_COPYING = frozenset(
+    ("copy_", "_to_copy", "clone", "cat", "stack", "contiguous", "repeat", "index")
+)
 #: Namespaces of calls that are seen elsewhere: those of process groups in ``group_call``.
 _ELSEWHERE = frozenset(("c10d", "_c10d_functional", "c10d_functional", "prim", "profiler"))
 
@@ -113,6 +117,10 @@ class _Mode(foreign.DispatchMode):
                 if modes.get(argument) == code:
                     for effect in _touched(code, value, *more):
                         log().touch(0, name.rstrip("_"), effect)
+                        if code == "r" and (
+                            never := memory.never_written(effect[1:], whole=name in _COPYING)
+                        ):
+                            log().write(now(), 0, name, never)
 
 
 # ---- collectives ---------------------------------------------------------------------------------
