@@ -51,6 +51,27 @@ class DLPack:
         return self.array.__dlpack_device__()
 
 
+WRONG = {
+    "shape": (4, None, ("a",), (-4,)),
+    "typestr": (8, None),
+    "data": (None, (), ("x", False), bytearray(32)),
+    "strides": (5,),
+}
+
+
+@pytest.mark.parametrize("protocol", ["__array_interface__", "__cuda_array_interface__"])
+def test_an_interface_that_is_none_is_told_by_name(protocol: str) -> None:
+    dest = pyshmem.zeros(4)
+    for key, values in WRONG.items():
+        for value in values:
+            given = Interface(np.ones(4), protocol, **{key: value})
+            with pytest.raises(TypeError, match=f"source is .* whose {protocol} has a wrong {key}"):
+                pyshmem.put(dest, given, 0)
+    for none in ("x", 5):
+        with pytest.raises(TypeError, match=f"whose {protocol} is no dictionary but {none!r}"):
+            pyshmem.put(dest, type("A", (), {protocol: none})(), 0)
+
+
 @pytest.mark.parametrize(
     "wrap",
     [Interface, DLPack, lambda array: Interface(array, "__cuda_array_interface__"), memoryview],

@@ -273,6 +273,7 @@ def _describe(
                 raise
             continue
         if interface is not None:
+            _check_interface(interface, protocol, array, name)
             return interface, _dtype_of(interface, array), protocol == "__cuda_array_interface__"
     if not hasattr(array, "__dlpack__"):
         raise _no_array(array, name, symmetric)
@@ -282,6 +283,23 @@ def _describe(
         told = str(error).partition("\n")[0]
         raise TypeError(f"{name} is a {_named(array)} that cannot be used: {told}") from None
     return interface, dtype, device != dlpack.HOST
+
+
+def _check_interface(interface: Any, protocol: str, array: Any, name: str) -> None:
+    """Raises TypeError for an interface that is none, as of a class whose author has just begun."""
+    what = f"{name} is a {_named(array)} whose {protocol}"
+    if not isinstance(interface, dict):
+        raise TypeError(f"{what} is no dictionary but {interface!r:.40}")
+    shape, data = interface.get("shape"), interface.get("data")
+    right = {
+        "shape": isinstance(shape, (tuple, list)) and all(is_integer(n) and n >= 0 for n in shape),
+        "typestr": isinstance(interface.get("typestr"), str),
+        "data": isinstance(data, tuple) and len(data) == 2 and is_integer(data[0]),
+        "strides": isinstance(interface.get("strides"), (tuple, list, type(None))),
+    }
+    for key, is_right in right.items():
+        if not is_right:
+            raise TypeError(f"{what} has a wrong {key}, or none: {interface.get(key)!r:.40}")
 
 
 def _named(given: Any) -> str:
