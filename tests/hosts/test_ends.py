@@ -275,6 +275,17 @@ def test_after_kills_at_any_time_nothing_is_left(cluster: Cluster) -> None:
         assert not any(sockets(host) or processes(host) for host in HOSTS), f"seed {seed}"
 
 
+def test_ucx_makes_no_shared_memory(cluster: Cluster) -> None:
+    """Its files in /dev/shm would stay behind a PE that is killed at the wrong moment."""
+    looks = (
+        "import pyshmem\n"
+        "with pyshmem.init(heap_size='8M', device='none'):\n"
+        "    mapped = open('/proc/self/maps').read()\n"
+        "assert 'ucp' in mapped and 'ucx_shm' not in mapped and 'SYSV' not in mapped\n"
+    )
+    cluster.run(["-c", looks], 1, 2, 60)
+
+
 def test_a_port_that_is_taken_is_named(cluster: Cluster) -> None:
     cluster.new_job()
     port = cluster.rendezvous.rpartition(":")[2]

@@ -94,6 +94,7 @@ typedef struct pysh_ucp_request_param {
 #define PYSH_UCX_CALLS(X_)                                                                                       \
     X_(void, get_version, (unsigned *major, unsigned *minor, unsigned *release))                                 \
     X_(pysh_ucs_status_t, config_read, (const char *prefix, const char *file, void **config))                    \
+    X_(pysh_ucs_status_t, config_modify, (void *config, const char *name, const char *value))                    \
     X_(void, config_release, (void *config))                                                                     \
     X_(pysh_ucs_status_t, init_version,                                                                          \
        (unsigned major, unsigned minor, const pysh_ucp_params_t *params, const void *config, void **context))    \

@@ -429,8 +429,13 @@ static int make_context(const pysh_ucx_library_t *library) {
         return ISHMEMX_OK;
     if ((status = library->config_read(NULL, NULL, &config)))
         return ucx_fail("ucp_config_read", status);
+    /* Connections that tell of dead peers do not take shared memory, but each worker would make files of it in
+     * /dev/shm, which a process that is killed meanwhile leaves behind. Of our context alone: others' may use it. */
+    if (!getenv("UCX_TLS"))
+        status = library->config_modify(config, "TLS", "^sm");
     /* The version asked for is the least that has what is called, not that of any header. */
-    status = library->init_version(1, 12, &params, config, &pysh_ucx.context);
+    if (!status)
+        status = library->init_version(1, 12, &params, config, &pysh_ucx.context);
     library->config_release(config);
     return status ? ucx_fail("ucp_init", status) : ISHMEMX_OK;
 }
