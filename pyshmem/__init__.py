@@ -156,6 +156,7 @@ from .host.memory.creation import (
     zeros_like,
 )
 from .host.memory.heap import drain, free, heap_sites, heap_trim, realloc, to_numpy
+from .host.memory.registered import Registration, register, unregister
 from .host.memory.sites import HeapSite
 from .host.messages import Handler, ProxyStats, proxy_stats, register_handler, unregister_handler
 from .host.observe import profiling
@@ -239,7 +240,8 @@ __all__ = [
     "THREAD_MULTIPLE", "THREAD_SERIALIZED", "THREAD_SINGLE", "Channel", "Cmp", "Context",
     "CtxOption", "Failure", "Handler", "HeapExhausted", "HeapInfo", "HeapSite", "Hint", "Job",
     "KernelFault", "LaunchError", "Lock", "MismatchError", "NotInitialized", "PeerDied", "ProxyStats",
-    "Request", "ShmemError", "ShmemTimeout", "SignalOp", "SymmetricArray", "Team", "TeamConfig",
+    "Registration", "Request", "ShmemError", "ShmemTimeout", "SignalOp", "SymmetricArray", "Team",
+    "TeamConfig",
     "ThreadLevel", "UnsupportedError", "__version__", "abort", "addr_accessible", "alltoall",
     "alltoall_nb",
     "alltoalls", "alltoalls_nb", "and_reduce", "and_reduce_nb", "and_reduce_scatter",
@@ -260,12 +262,12 @@ __all__ = [
     "or_reduce_scatter_nb", "p", "pcontrol", "pe_accessible", "pe_quiet", "prod_reduce",
     "prod_reduce_nb", "prod_reduce_scatter", "prod_reduce_scatter_nb", "profiling",
     "proxy_stats", "ptr", "put", "put_nbi", "put_signal", "put_signal_nbi", "query_thread",
-    "quiet", "realloc", "register_handler", "set_lock", "signal_add", "signal_fetch",
+    "quiet", "realloc", "register", "register_handler", "set_lock", "signal_add", "signal_fetch",
     "signal_op", "signal_set", "signal_wait_until", "streams", "sum_exscan", "sum_exscan_nb",
     "sum_inscan",    "sum_inscan_nb", "sum_reduce", "sum_reduce_nb", "sum_reduce_scatter",
     "sum_reduce_scatter_nb", "sync_all", "sync_nb", "test", "test_all", "test_all_vector",
     "test_any", "test_any_vector", "test_lock", "test_some", "test_some_vector", "to_numpy",
-    "unregister_handler", "wait_until", "wait_until_all", "wait_until_all_vector",
+    "unregister", "unregister_handler", "wait_until", "wait_until_all", "wait_until_all_vector",
     "wait_until_any", "wait_until_any_vector", "wait_until_some", "wait_until_some_vector",
     "xor_reduce", "xor_reduce_nb", "xor_reduce_scatter", "xor_reduce_scatter_nb", "zeros",
     "zeros_like",

@@ -58,6 +58,15 @@ ISHMEMX_API int ishmemx_heaps_seen(int fd, ishmemx_heaps_seen_t *seen);
 ISHMEMX_API int ishmemx_heap_trim(int heap);
 /* Base and size of a heap of the calling PE; base NULL when there is none. */
 ISHMEMX_API int ishmemx_heap_range(int heap, void **base, int64_t *nbytes);
+/* Collective over a team: each member's [address, +nbytes), which is on no heap, becomes the remote side of put and get
+ * of the host, and of ptr where it is mapped. Others reach the same offset. UNSUPPORTED with the reason for memory that
+ * cannot be reached; MISMATCH where members give other sizes, or memory of host and GPU. It stays where it is until it
+ * is unregistered, or the job ends. */
+ISHMEMX_API int ishmemx_register(ishmemx_team_t team, void *address, size_t nbytes);
+/* Collective over the same PEs, of the same memory; begins with quiet and a meeting, and ends with one. */
+ISHMEMX_API int ishmemx_unregister(ishmemx_team_t team, void *address, size_t nbytes);
+/* 1: all of it is of one registered array of this PE. */
+ISHMEMX_API int ishmemx_is_registered(const void *address, size_t nbytes);
 /* The address at which the caller can load and store `pe`'s copy of `address`, or NULL. For a device
  * heap on a GPU this is a device address. */
 ISHMEMX_API int ishmemx_ptr(const void *address, int pe, void **peer_p);

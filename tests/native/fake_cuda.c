@@ -136,9 +136,12 @@ CUresult cuDeviceGetP2PAttribute(int *value, int attribute, int device, int peer
     *value = attribute != 3 || !apart || (device != atoi(apart) && peer != atoi(apart));
     return SUCCESS;
 }
-CUresult cuDevicePrimaryCtxRetain(void **context, int device) {
-    static char contexts[8];
+static char contexts[8];
 
+int fake_device(void) {
+    return (int)((char *)fake_context - contexts);
+}
+CUresult cuDevicePrimaryCtxRetain(void **context, int device) {
     UNSAFE();
     *context = &contexts[device];
     return SUCCESS;

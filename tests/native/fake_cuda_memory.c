@@ -123,13 +123,36 @@ CUresult cuMemHostUnregister(void *address) {
     (void)address;
     return SUCCESS;
 }
+static int block_of(CUdeviceptr address) {
+    for (int i = 0; i < MAX_BLOCKS; i++)
+        if (blocks[i].base && address - (CUdeviceptr)(uintptr_t)blocks[i].base < blocks[i].nbytes)
+            return i;
+    return -1;
+}
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *nbytes, CUdeviceptr address) {
+    int i = block_of(address);
+
+    UNSAFE();
+    if (i < 0)
+        return INVALID_VALUE;
+    *base = (CUdeviceptr)(uintptr_t)blocks[i].base;
+    *nbytes = blocks[i].nbytes;
+    return SUCCESS;
+}
+/* All of it is of cuMemAlloc, on the only GPU that a process uses. */
 CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address) {
     UNSAFE();
-    (void)attribute;
-    for (int i = 0; i < MAX_BLOCKS; i++)
-        if (blocks[i].base && address - (CUdeviceptr)(uintptr_t)blocks[i].base < blocks[i].nbytes) {
-            *(unsigned *)value = 2; /* CU_MEMORYTYPE_DEVICE */
-            return SUCCESS;
-        }
-    return INVALID_VALUE;
+    if (block_of(address) < 0)
+        return INVALID_VALUE;
+    if (attribute == 2) /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */
+        *(unsigned *)value = 2;
+    else if (attribute == 9) /* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
+        *(int *)value = fake_device();
+    else if (attribute == 10) /* CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE */
+        *(int *)value = 1;
+    else if (attribute == 8) /* CU_POINTER_ATTRIBUTE_IS_MANAGED */
+        *(int *)value = 0;
+    else
+        return INVALID_VALUE;
+    return SUCCESS;
 }

@@ -77,6 +77,7 @@ typedef struct fake {
 extern fake_t fake;
 extern __thread int fake_mode;      /* of captures, of the calling thread */
 extern __thread void *fake_context; /* current */
+int fake_device(void);              /* whose it is */
 
 /* The functions of the module for words, and one of another library; any other is that for atomic operations. */
 #define FAKE_SET     ((void *)1)

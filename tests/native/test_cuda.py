@@ -95,6 +95,18 @@ def test_atomics_go_by_the_owner_where_the_link_has_none(
     assert done.stdout == "ok\n"
 
 
+@pytest.mark.parametrize("n_pes", [1, 2])
+def test_registered_memory_of_gpus(
+    n_pes: int, build: Compile, flags: list[str], driver: Path, run_pes: Callable
+) -> None:
+    options = ["-std=gnu11", "-O2", *INCLUDE, HERE / "cuda_registered.c"]
+    program = build([*options, *flags, "-lpthread", "-ldl"], "cuda_registered")
+    settings = {"LD_LIBRARY_PATH": str(driver), "PYSHMEM_DEVICE_HEAP_SIZE": "8M"}
+    settings |= {"PYSHMEM_ENGINE": "thread", "PYSHMEM_TIMEOUT": "30"}
+    done = run_pes(n_pes, program, [], env=settings, check=True)
+    assert done.stdout == "ok\n"
+
+
 @pytest.mark.parametrize("engine", ["process", "thread"])
 @pytest.mark.parametrize(
     ("n_pes", "way"), [(1, {}), (2, {}), (3, {}), (4, {}), (2, {"PYSHMEM_P2P": "0"})]

@@ -29,6 +29,12 @@ typedef struct pysh_engine_map {
     unsigned char handle[ISHMEMX_MAX_NEAR_PES][PYSH_IPC_BYTES]; /* of CUDA IPC */
 } pysh_engine_map_t;
 
+typedef struct pysh_lent { /* memory of a PE's GPU that was not made on a heap, for other PEs to open */
+    unsigned char handle[PYSH_IPC_BYTES];
+    int64_t offset;  /* in the allocation that the handle is of: what lies beside it in there is open to them too */
+    uint64_t opened; /* by this process: to be closed; 0: it is not */
+} pysh_lent_t;
+
 /* Has another process map memory of `pe` by its descriptor, which stays the caller's; -1: unmap it. */
 typedef int pysh_tell_part_t(int pe, int64_t at, int64_t nbytes, int fd);
 
@@ -86,6 +92,11 @@ typedef struct pysh_accel {
      * are done in the order in which they were begun. Poll until it is done, once more than that not. */
     int (*amo_begin)(int op, int type, void *address, uint64_t value, uint64_t cond, int *slot_p);
     int (*amo_poll)(int slot, bool *done_p, uint64_t *fetched_p);
+    /* Lends memory of the own GPU: UNSUPPORTED with the reason where its kind cannot be. Opens what another PE has
+     * lent; closes it, while nobody uses it. NULL: a GPU's memory is the CPU's. */
+    int (*lend)(const void *address, size_t nbytes, pysh_lent_t *lent);
+    int (*open)(pysh_lent_t *lent, int pe, char **here_p);
+    void (*close)(pysh_lent_t *lent);
     /* Memory that host and kernels both load and store. */
     int (*shared_alloc)(size_t nbytes, void **host_p, void **device_p);
     void (*shared_free)(void *host);

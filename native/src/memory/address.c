@@ -9,11 +9,17 @@
 #include "base/status.h"
 #include "memory/allocator.h"
 #include "memory/heap.h"
+#include "memory/registered.h"
 #include "memory/static_share.h"
 
 static const char *const arena_names[PYSH_ARENA_COUNT] = {"host heap", "device heap", "static variables"};
 
 static int not_symmetric(const void *address, const char *what) {
+    if (pysh_registered_any(address, 1))
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                         "%s: %p is registered memory, which put and get of the host reach, and nothing else; here it "
+                         "is to be of a symmetric heap (pyshmem.empty), or all of it registered",
+                         what, address);
     return pysh_fail(
         ISHMEMX_ERR_ARGUMENT,
         "%s: %p is not on a symmetric heap (host: %s at %p%s)%s; allocate it with shmem_malloc or pyshmem.empty", what,

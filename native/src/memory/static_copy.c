@@ -33,6 +33,14 @@ static bool copy(copy_func_t *call, pid_t pid, void *own, uintptr_t there, size_
     return true;
 }
 
+bool pysh_copy_to_process(pid_t pid, const void *own, uintptr_t there, size_t nbytes) {
+    return copy(process_vm_writev, pid, (void *)own, there, nbytes);
+}
+
+bool pysh_copy_from_process(pid_t pid, void *own, uintptr_t there, size_t nbytes) {
+    return copy(process_vm_readv, pid, own, there, nbytes);
+}
+
 static int refuse_heap(int pe) {
     return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "the device heap of PE %d is out of reach: use arrays on the host heap",
                      pe);

@@ -6,17 +6,26 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/address.h"
+#include "memory/registered.h"
 #include "node/enter.h"
 #include "teams/ctx.h"
 #include "teams/team.h"
 
 int ishmemx_ptr(const void *address, int pe, void **peer_p) {
+    const pysh_registered_t *registered;
     int64_t offset;
     int heap, status;
     char *peer;
 
     PYSH_ENTER();
-    if ((status = pysh_check_pe(pe, pysh.n_pes)) || (status = pysh_heap_find(address, 1, "ptr", &heap, &offset)))
+    if ((status = pysh_check_pe(pe, pysh.n_pes)))
+        return status;
+    if ((registered = pysh_registered_find(address, 1))) {
+        peer = registered->peer[pe].here;
+        *peer_p = peer ? peer + ((const char *)address - registered->base) : NULL;
+        return ISHMEMX_OK;
+    }
+    if ((status = pysh_heap_find(address, 1, "ptr", &heap, &offset)))
         return status;
     peer = pysh_near(pe) ? pysh.arena[heap].peer[pe] : NULL;
     *peer_p = peer ? peer + offset : NULL;
@@ -41,8 +50,12 @@ int ishmemx_pe_accessible(int pe) {
 }
 
 int ishmemx_addr_accessible(const void *address, int pe) {
+    const pysh_registered_t *registered;
+
     if (!ishmemx_pe_accessible(pe))
         return 0;
+    if ((registered = pysh_registered_find(address, 1)))
+        return registered->peer[pe].member;
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         if ((uintptr_t)address - (uintptr_t)pysh.arena[heap].first < pysh.arena[heap].usable)
             return 1;

@@ -3,6 +3,7 @@
  * accelerator's copy engine, or the transport. */
 #include "ops/rma.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/address.h"
+#include "memory/registered.h"
 #include "node/enter.h"
 #include "node/polls.h"
 #include "node/wait.h"
@@ -99,12 +101,49 @@ static bool by_messages(int heap, const void *local) {
     return heap == ISHMEMX_HEAP_DEVICE || (pysh_am_is_open() && pysh_on_gpu(local));
 }
 
+/* May it be registered? What is on a heap is not. */
+static inline bool may_be_registered(const void *address) {
+    if (!atomic_load_explicit(&pysh_n_registered, memory_order_relaxed)) /* registering ends with a meeting */
+        return false;
+    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
+        if ((uintptr_t)address - (uintptr_t)pysh.arena[heap].base < (uintptr_t)pysh.arena[heap].nbytes)
+            return false;
+    return true;
+}
+
+static int registered_put(const pysh_registered_t *to, void *dest, const void *source, size_t nbytes, int pe,
+                          bool nbi) {
+    int status = ISHMEMX_OK;
+
+    if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, nbytes, source, nbytes)))
+        return status;
+    if (nbi && to->on_gpu)
+        pysh_quiet_copy_started();
+    return pysh_registered_put(to, dest, source, nbytes, pe, nbi && to->on_gpu);
+}
+
+static int registered_get(const pysh_registered_t *from, void *dest, const void *source, size_t nbytes, int pe,
+                          bool nbi) {
+    int status = ISHMEMX_OK;
+
+    if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, nbytes, source, nbytes)))
+        return status;
+    if (nbi && from->on_gpu)
+        pysh_quiet_copy_started();
+    return pysh_registered_get(from, dest, source, nbytes, pe, nbi && from->on_gpu);
+}
+
 static inline int put_bytes(void *dest, const void *source, size_t nbytes, int pe, bool nbi, whose_t whose) {
     char *peer;
     int heap, status;
 
     if (!nbytes)
         return ISHMEMX_OK;
+    if (__builtin_expect(may_be_registered(dest), 0)) {
+        const pysh_registered_t *to = pysh_registered_find(dest, nbytes);
+        if (to)
+            return registered_put(to, dest, source, nbytes, pe, nbi);
+    }
     status = peer_address(dest, nbytes, pe, "dest", &peer, &heap, whose);
     if (status)
         return status;
@@ -128,6 +167,11 @@ static inline int get_bytes(void *dest, const void *source, size_t nbytes, int p
 
     if (!nbytes)
         return ISHMEMX_OK;
+    if (__builtin_expect(may_be_registered(source), 0)) {
+        const pysh_registered_t *from = pysh_registered_find(source, nbytes);
+        if (from)
+            return registered_get(from, dest, source, nbytes, pe, nbi);
+    }
     status = peer_address(source, nbytes, pe, "source", &peer, &heap, whose);
     if (status)
         return status;

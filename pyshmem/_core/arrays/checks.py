@@ -209,7 +209,7 @@ def place(array: Any, name: str, *, symmetric: bool, writable: bool) -> Place:
         if lib.heap_of(address, nbytes) >= 0:
             if ours and array.flags.writeable:
                 remember(array, address, nbytes, kind)
-        elif symmetric:
+        elif symmetric and not lib.ishmemx_is_registered(address, nbytes):
             raise _not_symmetric(name, array)
     elif symmetric:  # without elements it has no place of its own
         address = _any_address()
@@ -239,7 +239,7 @@ def _not_symmetric(name: str, array: Any) -> Exception:
     )
     return ValueError(
         f"{name} ({what}) is not on a symmetric heap: other PEs reach no ordinary arrays, and no copies "
-        "or results of arithmetic; make it with pyshmem.empty, zeros, array, ..."
+        "or results of arithmetic; make it with pyshmem.empty, zeros, array, ..., or pyshmem.register it"
     )
 
 

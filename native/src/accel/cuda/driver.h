@@ -78,6 +78,10 @@ enum {
     CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+    CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+    CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE = 10,
+    CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE = 17,
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEMHOSTREGISTER_PORTABLE = 1,
     CU_MEMHOSTREGISTER_DEVICEMAP = 2,
@@ -126,6 +130,7 @@ enum {
     X_(MemAlloc, cuMemAlloc_v2, (CUdeviceptr *, size_t))                                                               \
     X_(MemFree, cuMemFree_v2, (CUdeviceptr))                                                                           \
     X_(MemGetInfo, cuMemGetInfo_v2, (size_t *, size_t *))                                                              \
+    X_(MemGetAddressRange, cuMemGetAddressRange_v2, (CUdeviceptr *, size_t *, CUdeviceptr))                            \
     X_(IpcGetMemHandle, cuIpcGetMemHandle, (CUipcMemHandle *, CUdeviceptr))                                            \
     X_(IpcOpenMemHandle, cuIpcOpenMemHandle_v2, (CUdeviceptr *, CUipcMemHandle, unsigned))                             \
     X_(IpcCloseMemHandle, cuIpcCloseMemHandle, (CUdeviceptr))                                                          \

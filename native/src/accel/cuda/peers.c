@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "accel/cuda/driver.h"
+#include "accel/cuda/gpu.h"
 #include "agree/agree.h"
 #include "base/state.h"
 #include "base/status.h"
@@ -104,4 +105,86 @@ int pysh_cuda_check_matrix(CUdevice device, const pysh_cuda_card_t *mine) {
     free(cards);
     free(rows);
     return status;
+}
+
+/* ---- memory that is no heap's ---- */
+
+static int attribute_of(CUdeviceptr address, int attribute) {
+    int value = 0;
+
+    return pysh_cuda.PointerGetAttribute(&value, attribute, address) ? 0 : value;
+}
+
+/* What CUDA IPC does not take, by its kind. */
+static int refuse_kind(CUdeviceptr address, int device) {
+    void *pool = NULL;
+
+    if (attribute_of(address, CU_POINTER_ATTRIBUTE_IS_MANAGED))
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "it is managed memory, which moves between host and GPU");
+    if (device != pysh_gpu.ordinal)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "it is on GPU %d, and this PE drives GPU %d", device,
+                         pysh_gpu.ordinal);
+    if (!pysh_cuda.PointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address) && pool)
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "it is of cudaMallocAsync, whose pools CUDA IPC does not take; "
+                                                  "PYTORCH_CUDA_ALLOC_CONF=backend:native has torch use cudaMalloc");
+    if (!attribute_of(address, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE))
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
+                         "it is mapped memory (cuMemMap), which CUDA IPC does not take; "
+                         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False has torch use cudaMalloc");
+    return ISHMEMX_OK;
+}
+
+static int lend(CUdeviceptr address, size_t nbytes, pysh_lent_t *lent) {
+    CUdeviceptr base = 0;
+    CUipcMemHandle handle;
+    size_t size = 0;
+    int device = -1, status;
+    CUresult result = pysh_cuda.PointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+
+    if (result)
+        return pysh_cuda_fail(result, "looking at memory to be registered");
+    if ((status = refuse_kind(address, device)))
+        return status;
+    if ((result = pysh_cuda.MemGetAddressRange(&base, &size, address)))
+        return pysh_cuda_fail(result, "finding the allocation that memory to be registered is of");
+    if (nbytes > size - (size_t)(address - base))
+        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "it is of several allocations, side by side");
+    if ((result = pysh_cuda.IpcGetMemHandle(&handle, base)))
+        return pysh_cuda_fail(result, "sharing memory to be registered (CUDA IPC)");
+    memcpy(lent->handle, &handle, sizeof handle);
+    lent->offset = (int64_t)(address - base);
+    return ISHMEMX_OK;
+}
+
+int pysh_cuda_lend(const void *address, size_t nbytes, pysh_lent_t *lent) {
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+    int status = lend((CUdeviceptr)(uintptr_t)address, nbytes, lent);
+
+    pysh_cuda_leave(visit);
+    return status;
+}
+
+/* The driver counts how often an allocation is opened; it is one mapping. */
+int pysh_cuda_borrow(pysh_lent_t *lent, int pe, char **here_p) {
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+    CUdeviceptr base = 0;
+    CUipcMemHandle handle;
+    CUresult result;
+
+    memcpy(&handle, lent->handle, sizeof handle);
+    result = pysh_cuda.IpcOpenMemHandle(&base, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    pysh_cuda_leave(visit);
+    if (result)
+        return pysh_cuda_fail(result, "GPU %d cannot map memory that PE %d registers (CUDA IPC)", pysh_gpu.ordinal, pe);
+    lent->opened = base;
+    *here_p = (char *)(uintptr_t)(base + (CUdeviceptr)lent->offset);
+    return ISHMEMX_OK;
+}
+
+void pysh_cuda_give_back(pysh_lent_t *lent) {
+    pysh_cuda_visit_t visit = pysh_cuda_enter();
+
+    pysh_cuda.IpcCloseMemHandle(lent->opened);
+    pysh_cuda_leave(visit);
+    lent->opened = 0;
 }

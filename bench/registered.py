@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Host puts and gets of registered tensors of torch beside those of heap arrays, on GPUs or on the host.
+
+    python -m pyshmem run -n 2 bench/registered.py [turns]
+
+One JSON line a size and operation from PE 0: medians over turns that alternate between the two, in us.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+import pyshmem
+
+TURNS = int(sys.argv[1]) if len(sys.argv) > 1 else 9
+SIZES = (8, 1 << 10, 64 << 10, 1 << 20, 16 << 20)
+
+
+def memory(job: pyshmem.Job, nbytes: int) -> Any:
+    """What a program has already."""
+    if job.device != "cuda":
+        return np.zeros(nbytes, np.uint8)
+    import torch
+
+    return torch.zeros(nbytes, dtype=torch.uint8, device=f"cuda:{job.gpu}")
+
+
+def mean_us(call: Callable[..., None], arguments: tuple[Any, ...], count: int) -> float:
+    for _ in range(3):
+        call(*arguments)
+    begin = time.perf_counter()
+    for _ in range(count):
+        call(*arguments)
+    return (time.perf_counter() - begin) / count * 1e6
+
+
+def measure(job: pyshmem.Job, size: int, heap: Literal["host", "device"]) -> None:
+    peer = (job.my_pe + 1) % job.n_pes
+    count = max(10, min(300, (64 << 20) // size))
+    source = memory(job, size)
+    arrays = {"heap": pyshmem.zeros(size, np.uint8, heap=heap), "registered": memory(job, size)}
+    with pyshmem.register(arrays["registered"]):
+        for name, call in (("put", pyshmem.put), ("get", pyshmem.get)):
+            found: dict[str, list[float]] = {where: [] for where in arrays}
+            for _ in range(TURNS):
+                for where, array in arrays.items():
+                    pyshmem.barrier_all()
+                    if job.my_pe == 0:
+                        pair = (array, source) if name == "put" else (source, array)
+                        found[where].append(mean_us(call, (*pair, peer), count))
+            if job.my_pe == 0:
+                us = {where: round(statistics.median(times), 3) for where, times in found.items()}
+                row = {"operation": name, "bytes": size, "memory": heap, **us}
+                print(json.dumps(row | {"ratio": round(us["registered"] / us["heap"], 3)}))
+    pyshmem.barrier_all()
+
+
+def main() -> None:
+    with pyshmem.init(heap_size="64M", device_heap_size="128M") as job:
+        for size in SIZES:
+            measure(job, size, "device" if job.device == "cuda" else "host")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays that were not made here become the remote side of put and get."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from ..._core.arrays.checks import place
+from ..._core.library import check, lib, refuse_order
+from ..job import runtime
+from ..teams.arguments import refuse_team
+from ..teams.team import TEAM_WORLD, Team
+
+
+class Registration:
+    """An array that ``register`` has made reachable. A context manager: leaving it unregisters.
+
+    Attributes:
+        array: what was registered; it is kept until it is unregistered, or until the next job.
+        team: whose PEs reach each other's.
+    """
+
+    def __init__(self, array: Any, team: Team, address: int, nbytes: int) -> None:
+        self.array, self.team = array, team
+        self._place = address, nbytes
+
+    def unregister(self) -> None:
+        """The same as ``pyshmem.unregister(registration)``.
+
+        Example: ``pyshmem.register(np.zeros(4)).unregister()``
+        """
+        unregister(self)
+
+    def __enter__(self) -> Registration:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:  # else the others need not come
+            unregister(self)
+
+    def __repr__(self) -> str:
+        address, nbytes = self._place
+        state = "" if address in _kept else ", unregistered"
+        return f"<pyshmem registration of {nbytes} bytes at {address:#x}{state}>"
+
+
+#: By address. Others may store into these arrays, whether the program still has them or not.
+_kept: dict[int, Registration] = {}
+
+runtime.on_init(_kept.clear)  # of a job before, whose PEs have gone
+
+
+def register(array: Any, *, team: Team = TEAM_WORLD) -> Registration:
+    """Make an array that was not made here the remote side of put and get. Collective over a team.
+
+    Each member gives one of its own, of as many bytes, of NumPy or of another library. From then on
+    ``put``, ``get``, ``p``, ``g``, their ``_nbi`` and the data of ``put_signal`` take it, or a
+    contiguous part of it, as ``dest`` or ``source`` there, and reach the same part of the member's;
+    of memory of GPUs ``ptr`` gives that, which kernels may load and store. Nothing else takes it:
+    atomics, waits, collectives, streams, strided transfers and routines in kernels need heap memory.
+
+    Memory of the host is copied by the kernel between processes (``process_vm_writev``). Memory of
+    a GPU has to be of ``cudaMalloc``, as torch's and CuPy's is by default; all of the allocation that
+    it is a part of is mapped by the members. Decision 35 in the documentation has a table.
+
+    Args:
+        array: contiguous and writable, not on a symmetric heap, nor registered already.
+        team: whose members call this, and reach each other's arrays.
+
+    Returns:
+        A ``Registration``, which keeps the array until ``unregister``.
+
+    Completes: on return all members' arrays can be reached.
+    Raises: ValueError (no elements, not contiguous, read-only, on a heap, registered), TypeError (no
+        array), MismatchError (bytes, or host and GPU, differ), UnsupportedError (a kind of memory, or
+        a PE of another node; the text says why), NotInitialized, ShmemTimeout, PeerDied.
+    Example: ``held = pyshmem.register(np.zeros(4, int)); pyshmem.put(held.array, source, right)``
+    Extension.
+    """
+    runtime.current()
+    refuse_order("registered arrays")
+    if not isinstance(team, Team):
+        raise refuse_team(team, "team")
+    address, nbytes, _ = place(array, "array", symmetric=False, writable=True)
+    made = Registration(array, team, address, nbytes)
+    before = _kept.setdefault(address, made)  # before others may store into it
+    try:
+        check(lib.ishmemx_register(team.handle, address, nbytes))
+    finally:
+        if before is made and not lib.ishmemx_is_registered(address, nbytes):
+            del _kept[address]
+    return made
+
+
+def unregister(registration: Registration) -> None:
+    """End what ``register`` began. Collective over its team; begins with ``quiet`` and a barrier.
+
+    Args:
+        registration: what ``register`` returned, of the same call on all members.
+
+    Completes: on return no member reaches the array any more, and it may be freed.
+    Raises: TypeError (not a Registration), ValueError (not registered any more, the team was
+        destroyed), MismatchError (members give other registrations), NotInitialized, ShmemTimeout.
+    Example: ``held = pyshmem.register(np.zeros(4)); pyshmem.unregister(held)``
+    Extension.
+    """
+    runtime.current()
+    if not isinstance(registration, Registration):
+        raise TypeError(
+            f"registration is a {type(registration).__name__}; give what register returned"
+        )
+    address, nbytes = registration._place
+    if _kept.get(address) is not registration:
+        raise ValueError("the registration is not of this job, or was unregistered before")
+    check(lib.ishmemx_unregister(registration.team.handle, address, nbytes))
+    _kept.pop(address, None)

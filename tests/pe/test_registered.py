@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays that were not made on a heap, as the remote side of put and get: pyshmem.register."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+BEGIN = """
+    import sys
+    import numpy as np
+    import pyshmem
+
+    kind = sys.argv[1] if len(sys.argv) > 1 else "numpy"
+    job = pyshmem.init(heap_size="16M", device_heap_size="16M")
+    me, n = job.my_pe, job.n_pes
+    right, left = (me + 1) % n, (me - 1) % n
+
+    def full(size, value):
+        if kind == "cupy":
+            import cupy
+            return cupy.full(size, value, np.int64)
+        if kind == "torch":
+            import torch
+            return torch.full((size,), value, dtype=torch.int64, device=f"cuda:{job.gpu}")
+        return np.full(size, value, np.int64)
+
+    def values(array):
+        return pyshmem.to_numpy(array).tolist()
+
+    def refused(call, error, text):
+        try:
+            call()
+        except error as told:
+            assert text in str(told), told
+        else:
+            raise AssertionError(text)
+        pyshmem.barrier_all()
+"""
+
+TRANSFERS = """
+    size = 100_000
+    array, source = full(size, -1), full(size, me)
+    held = pyshmem.register(array)
+    pyshmem.put(array[7:size - 1], source[7:size - 1], right)
+    pyshmem.put(array[:7], np.full(7, 10 + me), right)
+    pyshmem.barrier_all()
+    assert values(array) == [10 + left] * 7 + [left] * (size - 8) + [-1]
+    got, mine = full(10, 0), np.zeros(10, np.int64)
+    pyshmem.get(got, array[5:15], right)
+    pyshmem.get_nbi(mine, array[5:15], right)
+    pyshmem.quiet()
+    assert values(got) == mine.tolist() == [10 + me] * 2 + [me] * 8
+    pyshmem.barrier_all()
+    pyshmem.put_nbi(array[:3], source[:3], right)
+    pyshmem.p(array[3:4], 77, right)
+    pyshmem.quiet()
+    assert pyshmem.g(array[3:4], right) == 77
+    sig = pyshmem.new_signal()
+    pyshmem.put_signal(array[10:20], full(10, 1000 + me), sig, 1, pyshmem.SIGNAL_ADD, right)
+    pyshmem.signal_wait_until(sig, pyshmem.CMP_EQ, 1)
+    pyshmem.barrier_all()
+    assert values(array[:11]) == [left] * 3 + [77] + [10 + left] * 3 + [left] * 3 + [1000 + left]
+    assert pyshmem.addr_accessible(array, right)
+    theirs = pyshmem.ptr(array, right)
+    assert (theirs is None) == (kind == "numpy" and n > 1)
+    if theirs is not None:
+        assert values(full(0, 0)) == [] and theirs.shape == array.shape
+    pyshmem.barrier_all()
+    held.unregister()
+    refused(lambda: pyshmem.put(array, source, right), ValueError, "not on a symmetric heap")
+    refused(held.unregister, ValueError, "was unregistered before")
+    with pyshmem.register(array) as again:
+        assert again.array is array and again.team is pyshmem.TEAM_WORLD
+        pyshmem.put(array, source, right)
+        pyshmem.barrier_all()
+        assert values(array) == [left] * size
+    del array
+    last = pyshmem.register(full(10, 3))  # finalize ends it
+    pyshmem.put(last.array, source[:10], right)
+    pyshmem.finalize()
+    print("ok")
+"""
+
+
+@pytest.mark.parametrize(("n", "check"), [(1, "0"), (3, "1")])
+def test_arrays_of_numpy(run_pes: Callable, n: int, check: str) -> None:
+    env = {"PYSHMEM_CHECK": check}
+    done = run_pes(n, BEGIN + TRANSFERS, device="none", env=env, check=True)
+    assert done.stdout.split() == ["ok"] * n
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["cupy", "torch"])
+@pytest.mark.parametrize("grows", ["0", "1"])
+def test_arrays_of_gpus(run_pes: Callable, kind: str, grows: str) -> None:
+    env = {"PYSHMEM_DEVICE_HEAP_GROWS": grows}
+    done = run_pes(2, BEGIN + TRANSFERS, [kind], device="cuda", env=env, check=True)
+    assert done.stdout.split() == ["ok"] * 2
+
+
+REFUSED = """
+    array, other = full(100, 0), full(100, 0)
+    register = pyshmem.register
+    refused(lambda: register(full(0, 0)), ValueError, "it has no elements")
+    refused(lambda: register(array[::2]), ValueError, "not C-contiguous")
+    boxes = pyshmem.zeros(4, np.int64)
+    refused(lambda: register(boxes), ValueError, "it is on a symmetric heap")
+    refused(lambda: register([1, 2]), TypeError, "array is a list")
+    refused(lambda: register(array, team=None), TypeError, "team is None")
+    refused(lambda: pyshmem.unregister(array), TypeError, "give what register returned")
+    fixed = np.zeros(4)
+    fixed.flags.writeable = False
+    refused(lambda: register(fixed), ValueError, "read-only")
+    refused(lambda: register(full(5 + me, 0)), pyshmem.MismatchError, "bytes on PE")
+    refused(lambda: register(array if me else boxes), ValueError, "memory of PE 0 cannot")
+    one, two = register(array), register(other)
+    refused(lambda: register(array[3:5]), ValueError, "it is registered already")
+    refused(lambda: pyshmem.unregister(two if me else one), pyshmem.MismatchError, "other memory")
+    refused(lambda: pyshmem.atomic_inc(array, right), ValueError, "is registered memory, which put and")
+    refused(lambda: pyshmem.sum_reduce(array, other), ValueError, "is registered memory, which put and")
+    refused(lambda: pyshmem.iput(array, other[:9], right, dst=2), ValueError, "registered memory")
+    refused(lambda: pyshmem.put(array, boxes, right, stream=0), ValueError, "is registered memory")
+    refused(lambda: pyshmem.wait_until(array, pyshmem.CMP_EQ, 0), ValueError, "registered memory")
+    refused(lambda: pyshmem.put(full(3, 0), other, right), ValueError, "pyshmem.register it")
+    everything = np.zeros(100, np.int64)
+    with register(everything[:50]):
+        refused(lambda: pyshmem.put(everything, array, right), ValueError, "pyshmem.register it")
+    row = pyshmem.TEAM_WORLD.split_strided(0, 2, 2)  # PEs 0 and 2
+    if row is not None:
+        with register(everything, team=row):
+            pyshmem.put(everything, np.full(100, me), 2 - me)
+            if me == 0:
+                try:
+                    pyshmem.put(everything, array, 1)
+                except ValueError as error:
+                    assert "PE 1 is not of the team" in str(error)
+            row.sync()
+            assert everything[99] == 2 - me
+    pyshmem.barrier_all()
+    two.unregister()
+    one.unregister()
+    print("ok")
+"""
+
+
+def test_what_is_refused_says_why(run_pes: Callable) -> None:
+    done = run_pes(3, BEGIN + REFUSED, device="sim", check=True)
+    assert done.stdout.split() == ["ok"] * 3
+
+
+KERNEL = """
+    import pyshmem.device as shmem
+    from numba import cuda
+
+    @cuda.jit
+    def store(dest, source, right):
+        shmem.put(dest, source, right)
+
+    array, source = full(4, 0), pyshmem.zeros(4, dtype=np.int64, heap="device")
+    pyshmem.register(array)
+    store[1, 1](cuda.to_device(array) if kind == "numpy" else array, source, right)
+    cuda.synchronize()
+    pyshmem.quiet()
+    print("not refused")
+"""
+
+
+@pytest.mark.parametrize("kind", ["numpy", pytest.param("cupy", marks=pytest.mark.gpu)])
+def test_kernels_do_not_take_them(run_pes: Callable, kind: str) -> None:
+    done = run_pes(1, BEGIN + KERNEL, [kind], device="sim" if kind == "numpy" else "cuda")
+    assert "not refused" not in done.stdout
+    assert "heap" in done.stderr
+
+
+KINDS = """
+    import cupy, torch
+    spread = torch.empty(1 << 20, dtype=torch.uint8, device=f"cuda:{job.gpu}")
+    refused(lambda: pyshmem.register(spread), pyshmem.UnsupportedError, "expandable_segments:False")
+    managed = cupy.ndarray(100, memptr=cupy.cuda.malloc_managed(800))
+    refused(lambda: pyshmem.register(managed), pyshmem.UnsupportedError, "it is managed memory")
+    pooled = cupy.ndarray(100, memptr=cupy.cuda.malloc_async(800))
+    refused(lambda: pyshmem.register(pooled), pyshmem.UnsupportedError, "cudaMallocAsync")
+    pinned = torch.zeros(100, dtype=torch.int64, pin_memory=True).numpy()
+    refused(lambda: pyshmem.register(pinned), pyshmem.UnsupportedError, "is a device's")
+    print("ok")
+"""
+
+
+@pytest.mark.gpu
+def test_kinds_of_memory_that_are_refused(run_pes: Callable) -> None:
+    env = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    done = run_pes(2, BEGIN + KINDS, ["cupy"], device="cuda", env=env, check=True)
+    assert done.stdout.split() == ["ok"] * 2
+
+
+def test_the_checker_of_order_does_not_follow_them(run_pes: Callable) -> None:
+    env = {"PYSHMEM_CHECK": "order"}
+    done = run_pes(1, BEGIN + "    pyshmem.register(full(4, 0))", device="none", env=env)
+    assert "PYSHMEM_CHECK=order does not follow registered arrays yet" in done.stderr
