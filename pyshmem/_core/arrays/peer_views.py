@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import as_dtype
 from . import cupy_arrays
 
 
@@ -15,7 +16,8 @@ def view_of_peer(address: int, nbytes: int, array: Any) -> Any:
     if not address:
         return None
     if not isinstance(array, np.ndarray):
-        return cupy_arrays.array_over(address, nbytes, array, array.shape, array.dtype)
+        kind = as_dtype(array.dtype)  # torch has its own
+        return cupy_arrays.array_over(address, nbytes, array, tuple(array.shape), kind)
     if not nbytes:
         return np.empty(array.shape, array.dtype)
     window = _Window(address, nbytes, array)
