@@ -254,6 +254,29 @@ def test_timelines_show_products_copies_and_waits(run_pes: Callable, tmp_path: P
     assert found["persistent"] >= {"wait for rows", "multiply", "put tile", "wait for tiles, add"}
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_owners_of_no_rows_do_not_release_too_early(n: int, run_pes: Callable) -> None:
+    """What is released before it is claimed stays claimed, and the next call waited for ever."""
+    code = """
+    import time, torch, pyshmem, pyshmem.fused as fused
+    with pyshmem.init() as job:
+        me, n = job.my_pe, job.n_pes
+        x, w, rows = torch.ones(1, 16), torch.ones(16, 8), (1,) + (0,) * (job.n_pes - 1)
+        for late in range(n):
+            for name in ("all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce"):
+                gathers = name == "all_gather_matmul"
+                for way in ({"algorithm": "persistent"}, {"algorithm": "copy_engine"}):
+                    for _ in range(2):
+                        time.sleep(0.05 * (me == late))
+                        got = getattr(fused, name)(x[: 0 if gathers and me else 1], w, rows=rows, **way)
+                        assert (got == 16 * (1 if gathers else n)).all(), (name, way, got)
+    print("ok", flush=True)
+    """
+    env = {"PYSHMEM_CHECK_FIRST": "0", "PYSHMEM_TIMEOUT": "20", "OMP_NUM_THREADS": "1"}
+    done = run_pes(n, code, device="sim", timeout=100, env=env, check=True)
+    assert done.stdout.splitlines().count("ok") == n, done.stdout
+
+
 @pytest.mark.gpu
 def test_on_gpus(run_pes: Callable) -> None:
     """Two PEs: on a GPU each where there are two, else on one."""

@@ -9,6 +9,10 @@ stores, and waits by the driver, or, since these have no deadline, by a kernel o
 ``PYSHMEM_TIMEOUT`` is set. In the simulator, where tensors are on the CPU, the host does each at once;
 callers send before they wait, so nobody waits for ever.
 
+A release has to come behind the claim: before it, it would be lost, and the next claim wait for ever. So
+who releases has waited for something that the sender did behind its claim; who has claimed and has
+nothing to send announces that.
+
 A call that an error ends between its first claim and its last release settles first: it sends NaN in
 place of what is left to send, takes what comes, and releases. So the other members' calls end, and the
 next ones find all words at 0.

@@ -58,11 +58,11 @@ def _aligned(tensor: torch.Tensor) -> torch.Tensor:
 def _bounds(rows: int, most: int, height: int) -> tuple[int, list[int]]:
     """Rows of a chunk, a multiple of a tile's, and where the chunks of ``rows`` rows begin and end.
 
-    Four chunks of the longest shard cost the copy engine little. No chunk is empty: nobody would wait
-    for its word, which then might be set after the others are cleared.
+    Four chunks of the longest shard cost the copy engine little. Of no rows there is one chunk, which
+    brings a word alone: what is released without a wait may be released before it is claimed.
     """
     step = -(-most // (_CHUNKS * height)) * height
-    return step, [*range(0, rows, step), rows]
+    return step, [*range(0, max(rows, 1), step), rows]
 
 
 def gather_by_tiles(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None) -> None:
@@ -100,9 +100,13 @@ def gather_by_tiles(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None
         if gathered is not None:
             shard = channel.view(member, slice(0, p.rows[member]), p.k, p.x.dtype)
             gathered[p.rows_of(member)].copy_(shard)
+    others = [(me + k) % n_pes for k in range(1, n_pes)]
+    for member in others:
+        if not p.rows[member]:  # no tile waits for it
+            channel.arrived(member, 0, stream)
     words.zero_()
-    for k in range(1, n_pes):
-        channel.release((me + k) % n_pes, stream)
+    for member in others:
+        channel.release(member, stream)
     side.join(stream)
 
 
@@ -124,6 +128,18 @@ def _drop_shards(p: Problem, channel: CopyChannel, height: int, stream: int | No
 def _take_back(channels: tuple[CopyChannel, ...], others: list[int], stream: int | None) -> None:
     for channel, member in itertools.product(channels, others):
         channel.take_back(member, stream)
+
+
+def _exchange_nothing(
+    p: Problem, parts: CopyChannel, others: list[int], stream: int | None
+) -> None:
+    """Words in place of tiles for owners of no rows: they release what the others have claimed."""
+    for member in others:
+        if not p.rows[member]:
+            parts.announce(member, 0, stream)
+    if not p.rows[p.space.me]:
+        for member in others:
+            parts.arrived(member, 0, stream)
 
 
 def scatter_by_tiles(p: Problem, out: torch.Tensor) -> None:
@@ -157,6 +173,7 @@ def scatter_by_tiles(p: Problem, out: torch.Tensor) -> None:
     except Exception as error:  # on all members: what cannot be compiled, or has no room
         settle(error, lambda: _take_back(channels, others, stream))
         raise
+    _exchange_nothing(p, parts, others, stream)
     words.zero_()
     for channel in channels:
         for member in others:

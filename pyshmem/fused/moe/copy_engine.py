@@ -83,6 +83,8 @@ class TokenCopies(NamedTuple):
             for chunk, (begin, end) in enumerate(bounds):
                 at, nbytes = begin * self.nbytes, (end - begin) * self.nbytes
                 channel.send(member, at, source + at, nbytes, chunk, side)
+        if not tokens:  # the kernel's numbers tell others that they may release: behind the claims
+            side_stream(x.device).join(current_stream())
 
     def end(self, x: torch.Tensor) -> None:
         """Behind the kernel that has taken the others': they may send again."""

@@ -257,7 +257,7 @@ def pieces() -> None:
     assert matmul_local._chunks(4096, 5120, 132, 128, 256) == (0, 1664, 3328, 4096)  # 2, 2, 1 waves
     assert matmul_local._chunks(64, 8192, 132, 128, 256) == (0, 64)
     assert matmul_tiles._bounds(100, 101, 16) == (32, [0, 32, 64, 96, 100])
-    assert matmul_tiles._bounds(0, 1, 16) == (16, [0])
+    assert matmul_tiles._bounds(0, 1, 16) == (16, [0, 0])  # a word alone
 
 
 def repeated(me: int, n: int) -> None:
