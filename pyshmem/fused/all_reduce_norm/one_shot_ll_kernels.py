@@ -297,6 +297,13 @@ def _quantise(
 
 
 @triton.jit
+def _spread(values, WIDE: tl.constexpr):
+    """Each value WIDE times."""
+    spread = tl.broadcast_to(tl.expand_dims(values, 1), [values.numel, WIDE])
+    return tl.reshape(spread, [values.numel * WIDE])
+
+
+@triton.jit
 def _store_blocks(
     values, number, start, lanes, out, scales, unit, WORDS: tl.constexpr, PER: tl.constexpr,
     ROW: tl.constexpr,
@@ -310,7 +317,6 @@ def _store_blocks(
     wide: tl.constexpr = ROW.GROUP // PER  # words of a block
     many: tl.constexpr = lanes.numel // wide
     count: tl.constexpr = (WORDS + wide - 1) // wide
-    groups = tl.arange(0, many)
     for k in tl.static_range(3):
         places, inside = start + k * THIRD + lanes, lanes < words_of(THIRD, WORDS, k)
         most = size_bits(values[k * PER])
@@ -318,25 +324,25 @@ def _store_blocks(
             most = tl.maximum(most, size_bits(values[k * PER + 1]))
         largest = tl.max(tl.reshape(most, [many, wide]), axis=1)
         if FORMAT == "mxfp8":
-            factors, steps = mxfp8_scales(largest)
+            factors, inverse = mxfp8_scales(largest)
         else:
-            factors, steps = nvfp4_scales(largest, unit)
-        there = scale_places(number, k * (THIRD // wide) + groups, count, SWIZZLED)
-        some = (words_of(THIRD, WORDS, k) + wide - 1) // wide
-        tl.store(scales + there, factors, mask=groups < some)
-        spread = tl.broadcast_to(tl.expand_dims(steps, 1), [many, wide])
-        steps = tl.reshape(spread, [lanes.numel])
+            factors, inverse = nvfp4_scales(largest, unit)
+        # The thread with a block's first word stores its scale: other places would be another layout.
+        factors, inverse = _spread(factors, wide), _spread(inverse, wide)
+        there = scale_places(number, k * (THIRD // wide) + lanes // wide, count, SWIZZLED)
+        tl.store(scales + there, factors, mask=inside & (lanes % wide == 0))
         if FORMAT == "mxfp8":
-            low = mxfp8_bytes(values[k * PER], steps)
+            low = mxfp8_bytes(values[k * PER], inverse)
             high = low
             if PER == 2:
-                high = mxfp8_bytes(values[k * PER + 1], steps)
+                high = mxfp8_bytes(values[k * PER + 1], inverse)
             _store_bytes(low, high, out, places, inside, PER, WIDE)
         elif PER == 2:
-            low, high = nvfp4_codes(values[2 * k], steps), nvfp4_codes(values[2 * k + 1], steps)
+            low = nvfp4_codes(values[2 * k], inverse)
+            high = nvfp4_codes(values[2 * k + 1], inverse)
             tl.store(out + places, (low | (high << 4)).to(tl.uint8), mask=inside)
         else:
-            codes = tl.reshape(nvfp4_codes(values[k], steps), [lanes.numel // 2, 2])
+            codes = tl.reshape(nvfp4_codes(values[k], inverse), [lanes.numel // 2, 2])
             low, high = tl.split(codes)
             halves = tl.arange(0, lanes.numel // 2)
             places = start // 2 + k * (THIRD // 2) + halves

@@ -2,8 +2,8 @@
 """MXFP8 and NVFP4 as kernels of several operations make them: ``docs/fused.md`` says the bits.
 
 Hopper converts to FP8 E4M3 by an instruction and to E2M1 by none, so that is arithmetic here, which runs
-on all GPUs and in the interpreter. There is no sum in it that a compiler could fuse with a product, and
-every division is rounded to nearest: all targets give the same bits.
+on all GPUs and in the interpreter. Where a compiler could fuse a sum with a product the product is exact,
+and every division is rounded to nearest: all targets give the same bits.
 """
 
 import triton.language as tl
@@ -54,32 +54,30 @@ def _quotient(a, b):
 
 @device_function
 def nvfp4_scales(largest, global_scale):
-    """Scales of blocks, as E4M3 bytes, and what a one of their elements stands for, float32.
+    """Scales of blocks, as E4M3 bytes, and what their elements are multiplied by, float32.
 
-    That is infinite where a scale is 0, so that all elements become 0.
+    That is 0 where a scale is 0, so that all elements become 0.
     """
     most = largest.to(tl.float32, bitcast=True)
     scales = _quotient(most, _E2M1_MAX * global_scale).to(tl.float8e4nv)
     steps = scales.to(tl.float32) * global_scale
-    return scales.to(tl.uint8, bitcast=True), tl.where(steps == 0.0, float("inf"), steps)
+    none = steps == 0.0
+    inverse = tl.where(none, 0.0, _quotient(1.0, tl.where(none, 1.0, steps)))
+    return scales.to(tl.uint8, bitcast=True), inverse
 
 
 @device_function
-def nvfp4_codes(values, steps):
-    """Elements as E2M1 codes, int32: the nearest multiple of a step, ties to even, found by bisection.
+def nvfp4_codes(values, inverse):
+    """Elements as E2M1 codes, int32: the product, at most 6, to the nearest, ties to even; NaN is 6.
 
-    NaN, which a step of NaN makes of all elements, is no larger than anything: 0.
+    Codes of sizes up to 2 are twice the size, up to 4 the size and 2, up to 6 half of it and 4: the
+    least of the three. Each is rounded by the addition of 2**23, whose unit is 1.
     """
-    sizes = tl.abs(values)
-    high = sizes >= 1.75 * steps
-    middle = sizes >= tl.where(high, 3.5 * steps, 0.75 * steps)
-    last = tl.where(
-        high,
-        tl.where(middle, 5.0 * steps, 2.5 * steps),
-        tl.where(middle, 1.25 * steps, 0.25 * steps),
-    )
-    codes = tl.where(high, 4, 0) | tl.where(middle, 2, 0) | tl.where(sizes > last, 1, 0)
-    return codes | ((values.to(tl.int32, bitcast=True) >> 28) & 8)
+    sizes = tl.abs(values) * inverse
+    sizes = tl.where(sizes < _E2M1_MAX, sizes, _E2M1_MAX)
+    codes = tl.minimum(sizes * 2.0 + 8388608.0, sizes + 8388610.0)
+    codes = tl.minimum(codes, sizes * 0.5 + 8388612.0).to(tl.int32, bitcast=True)
+    return (codes & 7) | ((values.to(tl.int32, bitcast=True) >> 28) & 8)
 
 
 @device_function
@@ -106,8 +104,8 @@ def quantise_blocks(values, global_scale, FORMAT: tl.constexpr):
         scales, inverse = mxfp8_scales(largest)
         made = tl.reshape(mxfp8_bytes(blocks, tl.expand_dims(inverse, 1)), [values.numel])
     else:
-        scales, steps = nvfp4_scales(largest, global_scale)
-        codes = nvfp4_codes(blocks, tl.expand_dims(steps, 1))
+        scales, inverse = nvfp4_scales(largest, global_scale)
+        codes = nvfp4_codes(blocks, tl.expand_dims(inverse, 1))
         low, high = tl.split(tl.reshape(codes, [values.numel // 2, 2]))
         made = (low | (high << 4)).to(tl.uint8)
     return made, scales

@@ -10,7 +10,6 @@ GROUP = {"mxfp8": 32, "nvfp4": 16}
 _E8M0, _E4M3, _E2M1 = (
     ml_dtypes.float8_e8m0fnu, ml_dtypes.float8_e4m3fn, ml_dtypes.float4_e2m1fn,
 )  # fmt: skip
-_TIES = np.array([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0], np.float32)  # between numbers of E2M1
 
 
 def in_blocks(x: np.ndarray, group: int) -> np.ndarray:
@@ -44,11 +43,9 @@ def nvfp4(x: np.ndarray, global_scale: float = 1.0) -> tuple[np.ndarray, np.ndar
     largest = np.abs(blocks).max(-1)
     scales = np.minimum(largest / (np.float32(6) * unit), np.float32(448)).astype(_E4M3)
     steps = scales.astype(np.float32) * unit
-    quotients = np.abs(blocks).astype(np.float64) / steps[..., None]
-    for tie in _TIES:  # the product is rounded to float32 where the global scale is no power of 2
-        quotients = np.where(np.abs(blocks) == (tie * steps)[..., None], tie, quotients)
-    quotients = np.where((steps == 0)[..., None] | np.isnan(steps)[..., None], 0, quotients)
-    codes = np.minimum(quotients, 6).astype(_E2M1).view(np.uint8) & 7
+    inverse = np.where(steps == 0, np.float32(0), np.float32(1) / steps)
+    sizes = np.abs(blocks) * inverse[..., None]
+    codes = np.where(sizes < 6, sizes, 6).astype(_E2M1).view(np.uint8) & 7
     codes |= np.signbit(blocks).astype(np.uint8) << 3
     codes = codes.reshape(len(x), -1)[:, : x.shape[1]]
     made = np.where(np.isnan(largest), 0x7F, scales.view(np.uint8)).astype(np.uint8)
