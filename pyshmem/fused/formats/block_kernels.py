@@ -2,7 +2,7 @@
 """MXFP8 and NVFP4 as kernels of several operations make them: ``docs/fused.md`` says the bits.
 
 Hopper converts to FP8 E4M3 by an instruction and to E2M1 by none, so that is arithmetic here, which runs
-on all GPUs and in the interpreter. Where a compiler could fuse a sum with a product the product is exact,
+on all GPUs and in the interpreter. Where a compiler could fuse a sum with a product that is exact,
 and every division is rounded to nearest: all targets give the same bits.
 """
 
