@@ -88,8 +88,8 @@ class Word:
         for op, value, released in self.begun.values():
             if _may_be_seen(op, value, wait, seen):
                 clock.join(released, lanes)
-        known = [n for n, change in enumerate(self.changes) if _knows(clock, change, lanes)]
-        first = known[-1] if known else -1
+        latest = range(len(self.changes) - 1, -1, -1)
+        first = next((n for n in latest if _knows(clock, self.changes[n], lanes)), -1)
         last = self._last_heard(first, wait, seen)
         heard = self.changes[self._first_of_run(last) : last + 1]
         for change in heard:

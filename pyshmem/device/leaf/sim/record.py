@@ -190,7 +190,7 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             given = _given(signature, arguments, named)
             before, behind = describe(given) if describe is not None else ([], None)
-        except (memory.Unknown, TypeError, ValueError):  # which the routine itself refuses
+        except effects.REFUSED:  # by the routine itself
             return function(*arguments, **named)
         do = _delivered(base, given, before, lambda: function(*arguments, **named))
         if suffix:
