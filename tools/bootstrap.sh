@@ -4,7 +4,7 @@
 #   tools/bootstrap.sh demo    the simulator (on a machine with a GPU also CUDA) and plots
 #   tools/bootstrap.sh docs    the simulator, Triton and what makes the site
 #   tools/bootstrap.sh test    that, the tests, the linters and the compiler for GPU code
-#   tools/bootstrap.sh torch   that and PyTorch: where there is no GPU the build for CPUs, from PyTorch's own index
+#   tools/bootstrap.sh torch   that, PyTorch, where there is no GPU the build for CPUs, from PyTorch's own index, and transformers
 # Does nothing when that has been done. As root it installs missing Debian packages, and says so.
 set -eu
 cd "$(dirname "$0")/.."
@@ -113,12 +113,14 @@ if [ "$level" = torch ]; then
     torch=$("$python" -c '
 import tomllib
 with open("pyproject.toml", "rb") as file:
-    print(*tomllib.load(file)["project"]["optional-dependencies"]["torch"])
+    extras = tomllib.load(file)["project"]["optional-dependencies"]
+print(*extras["torch"], *extras["transformers"])
 ')
     say "installing $torch into $venv"
+    # shellcheck disable=SC2086 # a list of requirements
     case $extras in
-    *cuda*) pip install "$torch" ;;
-    *) pip install --retries 1 --extra-index-url https://download.pytorch.org/whl/cpu "$torch" ;;
+    *cuda*) pip install $torch ;;
+    *) pip install --retries 1 --extra-index-url https://download.pytorch.org/whl/cpu $torch ;;
     esac
     echo "$wanted" >"$venv/.ready-torch"
     say "done"

@@ -27,7 +27,9 @@ import pyshmem
 log = logging.getLogger(__name__)
 
 #: Every name of these has to be on some page.
-PACKAGES = ("pyshmem.fused", "pyshmem.fused.formats", "pyshmem.interop.torch")
+PACKAGES = (
+    "pyshmem.fused", "pyshmem.fused.formats", "pyshmem.interop.torch", "pyshmem.interop.transformers",
+)  # fmt: skip
 
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 

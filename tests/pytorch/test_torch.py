@@ -158,7 +158,9 @@ def test_the_example(run_pes: Callable) -> None:
     assert done.stdout.endswith(", as in one process: ok\n")
 
 
-@pytest.mark.parametrize("name", ["23_torch_tensor_parallel", "24_torch_mixture_of_experts"])
+@pytest.mark.parametrize(
+    "name", ["23_torch_tensor_parallel", "24_torch_mixture_of_experts", "25_torch_generate"]
+)
 def test_examples_of_fused_operations(name: str, run_pes: Callable) -> None:
     example = HERE.parents[1] / "examples" / f"{name}.py"
     (output,) = re.findall(r"^Output: (.*: ok)", example.read_text(), re.MULTILINE)

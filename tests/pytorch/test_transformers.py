@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pyshmem.interop.transformers in jobs; the program checks itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip("torch", reason="make test-torch installs it")
+pytest.importorskip("triton")
+
+from test_torch import PROGRAMS, run
+
+#: Nothing is asked of a server.
+OFFLINE = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "CUDA_MODULE_LOADING": "EAGER"}
+
+
+def test_tiny_models_are_as_on_one_pe(run_pes: Callable) -> None:
+    run(run_pes, 2, "models", device="sim")
+
+
+@pytest.mark.long
+def test_all_kinds_of_models_are_as_on_one_pe(run_pes: Callable) -> None:
+    run(run_pes, 2, "models", "all", device="sim")
+
+
+@pytest.mark.gpu
+def test_models_on_gpus(run_pes: Callable) -> None:
+    done = run_pes(
+        2, PROGRAMS / "models.py", ("all",), device="cuda", timeout=280, env=OFFLINE, check=True
+    )
+    assert done.stdout.splitlines().count("ok") == 2, done.stdout
