@@ -18,7 +18,7 @@ import pyshmem
 #: Routines that end the process or the job, start another, or take no such arguments.
 APART = {
     "abort", "global_exit", "init", "finalize", "launch", "choose_device", "register_handler",
-    "unregister_handler", "array", "arange", "heap_info", "heap_sites", "current",
+    "unregister_handler", "unregister", "array", "arange", "heap_info", "heap_sites", "current",
 }  # fmt: skip
 
 #: Makes an argument, by the name of its parameter. ``h``: the heap.

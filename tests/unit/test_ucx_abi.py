@@ -46,7 +46,7 @@ def assertions() -> list[str]:
             size = f"sizeof(pysh_{name}_t) >= sizeof({name}_t)"
             lines.append(f'_Static_assert({size}, "{name}");')
     calls = re.findall(r"^    X_\([^,]+, (\w+),", ABI, re.M)
-    assert len(calls) == 19
+    assert len(calls) == 20
     return [*lines, *(f"const void *call_{name} = (const void *)ucp_{name};" for name in calls)]
 
 

@@ -314,7 +314,8 @@ def _store_blocks(
     BLOCKS: tl.constexpr = ROW.BLOCKS
     FORMAT: tl.constexpr = BLOCKS.FORMAT
     SWIZZLED: tl.constexpr = BLOCKS.SWIZZLED
-    wide: tl.constexpr = ROW.GROUP // PER  # words of a block
+    GROUP: tl.constexpr = ROW.GROUP
+    wide: tl.constexpr = GROUP // PER  # words of a block
     many: tl.constexpr = lanes.numel // wide
     count: tl.constexpr = (WORDS + wide - 1) // wide
     for k in tl.static_range(3):

@@ -186,8 +186,9 @@ def _keep_rows(to, at, comes, given, t, width, TILE: tl.constexpr):
     TC: tl.constexpr = TILE.TC
     PER: tl.constexpr = per_byte(FORMAT)
     GROUP: tl.constexpr = group_of(FORMAT)
+    GLOBAL: tl.constexpr = TILE.GLOBAL
     out, scales = to
-    unit = _global_scale(given, TILE.GLOBAL)
+    unit = _global_scale(given, GLOBAL)
     comes, at = comes[:, None], at.to(tl.int64)[:, None]
     source = given.x + t.to(tl.int64)[:, None] * width
     for c0 in range(0, width, TC):
@@ -218,8 +219,9 @@ def _send_tokens(
     ALL: tl.constexpr = TILE.ALL
     TR: tl.constexpr = TILE.TR
     TC: tl.constexpr = TILE.TC
+    GLOBAL: tl.constexpr = TILE.GLOBAL
     x, ids, _ = given
-    unit = _global_scale(given, TILE.GLOBAL)
+    unit = _global_scale(given, GLOBAL)
     rows, pitch, width = shape
     row, me, n_pes = members
     program = tl.program_id(0)
