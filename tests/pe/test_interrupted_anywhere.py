@@ -107,9 +107,30 @@ def test_nothing_is_lost(step: int, run_pes: Callable) -> None:
     assert len(done.stdout.splitlines()) == len(CALLS)
 
 
+#: The same where the interpreter looks for signals: where a function begins, behind calls, where a loop
+#: goes back. Elsewhere no Ctrl-C comes: not between a ``with`` and its lock, which would stay taken.
+SIGNAL = """
+LOOKS = {dis.opmap[name] for name in ("RESUME", "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD")}
+
+class Interrupt:
+    def __init__(self, n): self.left = n
+    def __call__(self, frame, event, arg):
+        if not frame.f_code.co_filename.startswith(HOME): return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        code, last = frame.f_code.co_code, None
+        def local(frame, event, arg):
+            nonlocal last
+            if event == "opcode":
+                looks, last = last in LOOKS, code[frame.f_lasti]
+                self.left -= looks
+                if looks and self.left == 0: raise KeyboardInterrupt
+            return local
+        return local
+"""
+
 KERNELS = (
     """
-import os, sys, warnings, numpy as np, pyshmem, pyshmem.device
+import dis, os, sys, warnings, numpy as np, pyshmem, pyshmem.device
 from numba import cuda
 warnings.simplefilter("ignore")
 HOME = os.path.dirname(pyshmem.__file__)
@@ -121,7 +142,7 @@ def count(a, n):
         cuda.syncthreads()
 
 """
-    + INTERRUPT
+    + SIGNAL
     + """
 with pyshmem.init(heap_size="8M"):
     a = pyshmem.zeros(1, dtype=np.int64, heap="device")
@@ -146,11 +167,11 @@ with pyshmem.init(heap_size="8M"):
 )
 
 
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.long), pytest.param(97)])
+@pytest.mark.parametrize("step", [1, 29])  # the first launches of 29 do what later ones find done
 def test_a_kernel_of_the_simulator_that_is_interrupted_leaves_the_next_alone(
     step: int, run_pes: Callable
 ) -> None:
     pytest.importorskip("numba.cuda")
     program = KERNELS.replace("{step}", str(step))
     done = run_pes(1, program, device="sim", timeout=180, check=True)
-    assert int(done.stdout) > 2000
+    assert int(done.stdout) > 500
