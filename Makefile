@@ -51,6 +51,8 @@ test-hosts: ready-test ## conduit ucx, and the launcher over ssh: on two and thr
 
 test-torch: ready-torch ## pyshmem.interop.torch on the CPU; installs torch (the range is in pyproject.toml)
 	$(PYTEST) tests/pytorch
+	$(PYTEST) -m "not long" -k torch tests/check
+	$(PYTEST) tests/unit/test_moved.py tests/unit/test_foreign.py
 
 quick: lint ## while working: under 3 minutes on 2 cores
 	$(PYTEST) -q -m "not slow and not long" tests/unit
