@@ -41,6 +41,13 @@ bool pysh_copy_from_process(pid_t pid, void *own, uintptr_t there, size_t nbytes
     return copy(process_vm_readv, pid, own, there, nbytes);
 }
 
+bool pysh_process_is(pid_t pid, uintptr_t sign, uint64_t value) {
+    uint64_t found = 0;
+
+    return pysh_copy_from_process(pid, &found, sign, sizeof found) && found == value &&
+           pysh_copy_to_process(pid, &found, sign, sizeof found);
+}
+
 static int refuse_heap(int pe) {
     return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "the device heap of PE %d is out of reach: use arrays on the host heap",
                      pe);
@@ -81,12 +88,9 @@ int pysh_static_amo(int arena, int op, int type, int64_t dest, uint64_t value, u
                      pe);
 }
 
-/* A process number may mean another process in another name space. */
 bool pysh_static_reaches(const void *address, size_t nbytes, int pe) {
     const pysh_static_peer_t *peer = &pysh_static_peers[pe];
-    uint64_t value = 0;
 
     (void)address, (void)nbytes;
-    return copy(process_vm_readv, peer->pid, &value, peer->sign, sizeof value) && value == peer->value &&
-           copy(process_vm_writev, peer->pid, &value, peer->sign, sizeof value);
+    return pysh_process_is(peer->pid, peer->sign, peer->value);
 }

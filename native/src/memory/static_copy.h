@@ -17,3 +17,6 @@ bool pysh_static_reaches(const void *address, size_t nbytes, int pe);
  * has no such memory. */
 bool pysh_copy_to_process(pid_t pid, const void *own, uintptr_t there, size_t nbytes);
 bool pysh_copy_from_process(pid_t pid, void *own, uintptr_t there, size_t nbytes);
+/* Does the kernel copy from and to it, and is it the process that has `value` at `sign`? Its number may mean another
+ * process in another name space. */
+bool pysh_process_is(pid_t pid, uintptr_t sign, uint64_t value);

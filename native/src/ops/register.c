@@ -96,12 +96,10 @@ static int compare(ishmemx_team_t team, const offer_t *all) {
 /* Does the kernel copy between this process and that one, and does its number mean it here? Its memory's first and last
  * byte are read: pages that belong to a device are nobody else's. */
 static int try_process(const offer_t *offer, int pe) {
-    uint64_t value = 0;
     char byte;
     pid_t pid = (pid_t)offer->pid;
 
-    if (!pysh_copy_from_process(pid, &value, offer->sign, sizeof value) || value != offer->value ||
-        !pysh_copy_to_process(pid, &value, offer->sign, sizeof value))
+    if (!pysh_process_is(pid, offer->sign, offer->value))
         return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
                          "register: the system does not let this process copy from and to that of PE %d "
                          "(process_vm_writev): kernel.yama.ptrace_scope is to be 0, and a container needs SYS_PTRACE",
