@@ -29,6 +29,7 @@ from ...triton.teams import team_row, world_pe
 from .._shared.fp8_kernels import FP8_MAX, fp8_bytes
 from .._shared.reduce_kernels import sum_and_max
 from ..formats.block_kernels import (
+    load_global_scale,
     mxfp8_bytes,
     mxfp8_scales,
     nvfp4_codes,
@@ -36,7 +37,7 @@ from ..formats.block_kernels import (
     scale_places,
     size_bits,
 )
-from .two_shot_kernels import LEAST_SCALE, NO_BLOCKS, load_global_scale, p2p_place
+from .two_shot_kernels import LEAST_SCALE, NO_BLOCKS, p2p_place
 
 _INTERPRETED = tl.constexpr(INTERPRETED)
 
@@ -257,7 +258,8 @@ def _finish(
             rounded = ()
             for k in tl.static_range(3 * per):
                 rounded += (scaled[k].to(like.dtype.element_ty).to(tl.float32),)
-            unit = load_global_scale(global_scale, BLOCKS)
+            GLOBAL: tl.constexpr = BLOCKS.GLOBAL
+            unit = load_global_scale(global_scale, GLOBAL)
             _store_blocks(rounded, number, start, lanes, out, scales, unit, WORDS, per, ROW)
         else:
             _quantise(scaled, number, start, lanes, out, scales, WORDS, per, ROW)

@@ -21,7 +21,7 @@ from ...triton.runtime.constants import ALL_REDUCE, CMP_GE, DELTA, SIGNAL_SET
 from ...triton.teams import place_in, team_row, world_pe
 from .._shared.fp8_kernels import FP8_MAX, fp8_bytes
 from .._shared.reduce_kernels import sum_and_max
-from ..formats.block_kernels import quantise_blocks, scale_places
+from ..formats.block_kernels import load_global_scale, quantise_blocks, scale_places
 
 _INTERPRETED = tl.constexpr(INTERPRETED)
 LEAST_SCALE = tl.constexpr(1e-12)  # of a row of zeros
@@ -117,16 +117,6 @@ def quantise(values, GROUP: tl.constexpr):
 
 
 @triton.jit
-def load_global_scale(global_scale, BLOCKS: tl.constexpr):
-    """That of NVFP4, or 1."""
-    GLOBAL: tl.constexpr = BLOCKS.GLOBAL
-    if GLOBAL:
-        return tl.load(global_scale)
-    else:
-        return 1.0
-
-
-@triton.jit
 def _store_blocks(
     values, number, offs, out, scales, global_scale, HIDDEN: tl.constexpr, GROUP: tl.constexpr,
     SIDE: tl.constexpr, BLOCKS: tl.constexpr,
@@ -135,7 +125,8 @@ def _store_blocks(
     FORMAT: tl.constexpr = BLOCKS.FORMAT
     SWIZZLED: tl.constexpr = BLOCKS.SWIZZLED
     PER: tl.constexpr = BLOCKS.PER
-    made, factors = quantise_blocks(values, load_global_scale(global_scale, BLOCKS), FORMAT)
+    GLOBAL: tl.constexpr = BLOCKS.GLOBAL
+    made, factors = quantise_blocks(values, load_global_scale(global_scale, GLOBAL), FORMAT)
     bytes_of_row: tl.constexpr = HIDDEN // PER
     lanes = tl.arange(0, offs.numel // PER)
     places = number.to(tl.int64) * bytes_of_row + lanes

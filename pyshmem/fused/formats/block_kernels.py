@@ -81,6 +81,15 @@ def nvfp4_codes(values, inverse):
 
 
 @device_function
+def load_global_scale(global_scale, GLOBAL: tl.constexpr):
+    """That of NVFP4, or 1."""
+    if GLOBAL:
+        return tl.load(global_scale)
+    else:
+        return 1.0
+
+
+@device_function
 def scale_places(rows, columns, COUNT: tl.constexpr, SWIZZLED: tl.constexpr):
     """Where the scales of blocks are; COUNT blocks are a row.
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import triton
 import triton.language as tl
 
-from .block_kernels import quantise_blocks, scale_places
+from .block_kernels import load_global_scale, quantise_blocks, scale_places
 
 
 class Blocks(NamedTuple):
@@ -41,14 +41,12 @@ def quantise_rows(x, out, scales, global_scale, count, BLOCKS: tl.constexpr):
     TC: tl.constexpr = BLOCKS.TC
     rows = tl.expand_dims(tl.program_id(0) * TR + tl.arange(0, TR), 1)
     wide = rows.to(tl.int64)
-    step = 1.0
-    if GLOBAL:
-        step = tl.load(global_scale)
+    unit = load_global_scale(global_scale, GLOBAL)
     for first in range(0, HIDDEN, TC):
         columns = tl.expand_dims(first + tl.arange(0, TC), 0)
         inside = (rows < count) & (columns < HIDDEN)
         values = tl.load(x + wide * HIDDEN + columns, mask=inside, other=0).to(tl.float32)
-        made, factors = quantise_blocks(tl.reshape(values, [TR * TC]), step, FORMAT)
+        made, factors = quantise_blocks(tl.reshape(values, [TR * TC]), unit, FORMAT)
         columns = tl.expand_dims(first // PER + tl.arange(0, TC // PER), 0)
         inside = (rows < count) & (columns < HIDDEN // PER)
         made = tl.reshape(made, [TR, TC // PER])

@@ -30,7 +30,7 @@ from .._shared.slots_kernels import (
     slot_number,
     slot_rows,
 )
-from ..formats.block_kernels import quantise_blocks
+from ..formats.block_kernels import load_global_scale, quantise_blocks
 from .routing_kernels import (
     await_lists,
     await_rows,
@@ -107,14 +107,6 @@ def scale_dtype(kind):
 
 
 @device_function
-def _global_scale(given, GLOBAL: tl.constexpr):
-    if GLOBAL:
-        return tl.load(given.global_scale)
-    else:
-        return 1.0
-
-
-@device_function
 def _quantized(value, unit, FORMAT: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr):
     """Rows as bytes, and their scales; ``unit`` is the global scale."""
     if FORMAT == "fp8":
@@ -188,7 +180,7 @@ def _keep_rows(to, at, comes, given, t, width, TILE: tl.constexpr):
     GROUP: tl.constexpr = group_of(FORMAT)
     GLOBAL: tl.constexpr = TILE.GLOBAL
     out, scales = to
-    unit = _global_scale(given, GLOBAL)
+    unit = load_global_scale(given.global_scale, GLOBAL)
     comes, at = comes[:, None], at.to(tl.int64)[:, None]
     source = given.x + t.to(tl.int64)[:, None] * width
     for c0 in range(0, width, TC):
@@ -221,7 +213,7 @@ def _send_tokens(
     TC: tl.constexpr = TILE.TC
     GLOBAL: tl.constexpr = TILE.GLOBAL
     x, ids, _ = given
-    unit = _global_scale(given, GLOBAL)
+    unit = load_global_scale(given.global_scale, GLOBAL)
     rows, pitch, width = shape
     row, me, n_pes = members
     program = tl.program_id(0)
