@@ -80,7 +80,7 @@ class Gathered:
         heads = list(_HEAD.finditer(self._block))
         if not heads:
             return bool(_ONLY_ABOVE.search(self._block))
-        return bool(heads) and not _LINE_OF_EXCEPTION.search(self._block, heads[-1].end())
+        return not _LINE_OF_EXCEPTION.search(self._block, heads[-1].end())
 
 
 @dataclass
