@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * See board.h. One process writes, under pysh_heaps.mutex; others take a copy, and look whether `version`, which is odd
- * during a change, is still the same. */
+ * See board.h. One process writes, under pysh_heaps.mutex; others take a copy. */
 #include "memory/board.h"
 
 #include <errno.h>
@@ -17,10 +16,10 @@
 #include "base/memory_file.h"
 #include "base/state.h"
 #include "base/status.h"
+#include "base/versioned.h"
 #include "memory/heap.h"
 
-#define MAGIC    0x3130444252414f42ULL /* with a layout: the first byte changes with it */
-#define ATTEMPTS 1000                  /* at what changes meanwhile */
+#define MAGIC 0x3130444252414f42ULL /* with a layout: the first byte changes with it */
 
 enum { WORDS = sizeof(ishmemx_heaps_seen_t) / 8, NUMBERS = offsetof(ishmemx_heaps_seen_t, sites) / 8 };
 _Static_assert(sizeof(ishmemx_heaps_seen_t) % 8 == 0, "it is copied as words");
@@ -38,18 +37,13 @@ static ishmemx_heaps_seen_t shown;
 
 /* The first words of what is shown; texts are the last of it. */
 static void board_publish(int words) {
-    uint64_t version = atomic_load_explicit(&board->version, memory_order_relaxed), word;
-    const char *from = (const char *)&shown;
+    uint64_t begun;
 
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         pysh_heap_stats_held(heap, &shown.heap[heap]);
-    atomic_store_explicit(&board->version, version + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-    for (int i = 0; i < words; i++) {
-        memcpy(&word, from + 8 * i, 8);
-        atomic_store_explicit(&board->word[i], word, memory_order_relaxed);
-    }
-    atomic_store_explicit(&board->version, version + 2, memory_order_release); /* pairs with ishmemx_heaps_seen() */
+    begun = pysh_change_begin(&board->version);
+    pysh_words_store(board->word, &shown, words);
+    pysh_change_end(&board->version, begun);
 }
 
 void pysh_board_open(const char *job) {
@@ -105,16 +99,10 @@ int ishmemx_heaps_show(const char *sites) {
 }
 
 static int copy_out(const board_t *from, ishmemx_heaps_seen_t *seen) {
-    uint64_t version, word;
-
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        version = atomic_load_explicit(&from->version, memory_order_acquire); /* pairs with board_publish() */
-        for (int i = 0; i < WORDS; i++) {
-            word = atomic_load_explicit(&from->word[i], memory_order_relaxed);
-            memcpy((char *)seen + 8 * i, &word, 8);
-        }
-        atomic_thread_fence(memory_order_acquire);
-        if (version && version % 2 == 0 && atomic_load_explicit(&from->version, memory_order_relaxed) == version)
+    for (int attempt = 0; attempt < PYSH_COPY_ATTEMPTS; attempt++) {
+        uint64_t begun = pysh_copy_begin(&from->version);
+        pysh_words_load(from->word, seen, WORDS);
+        if (pysh_copy_is_whole(&from->version, begun) && begun)
             return ISHMEMX_OK;
     }
     return pysh_fail(ISHMEMX_ERR_TIMEOUT,

@@ -19,11 +19,10 @@
 #include "base/memory_file.h"
 #include "base/process.h"
 #include "base/status.h"
+#include "base/versioned.h"
 #include "ishmemx.h"
 #include "node/kernel_waits.h"
 #include "node/node.h"
-
-#define ATTEMPTS 1000 /* at a text that changes meanwhile */
 
 static size_t nbytes_of(int n_pes) {
     return sizeof(pysh_control_t) + (size_t)n_pes * sizeof(pysh_control_slot_t);
@@ -112,36 +111,28 @@ void pysh_control_reset(pysh_control_t *control) {
 }
 
 void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns) {
-    uint64_t words[PYSH_ACTIVITY_WORDS] = {0};
-    uint64_t version = atomic_load_explicit(&slot->activity_version, memory_order_relaxed);
+    uint64_t words[PYSH_ACTIVITY_WORDS] = {0}, begun;
 
     if (what)
         memcpy(words, what, strnlen(what, sizeof words));
-    atomic_store_explicit(&slot->activity_version, version + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-    for (int i = 0; i < PYSH_ACTIVITY_WORDS; i++)
-        atomic_store_explicit(&slot->activity[i], words[i], memory_order_relaxed);
+    begun = pysh_change_begin(&slot->activity_version);
+    pysh_words_store(slot->activity, words, PYSH_ACTIVITY_WORDS);
     atomic_store_explicit(&slot->activity_ns, what ? since_ns : 0, memory_order_relaxed);
-    /* release: pairs with the acquire in get_activity() */
-    atomic_store_explicit(&slot->activity_version, version + 2, memory_order_release);
+    pysh_change_end(&slot->activity_version, begun);
 }
 
 /* Since when, 0: it does not wait. Of a PE that died during a change the text may be half of each. */
 static int64_t get_activity(const pysh_control_slot_t *slot, char text[PYSH_ACTIVITY_TEXT + 1]) {
-    uint64_t words[PYSH_ACTIVITY_WORDS] = {0}, version;
     int64_t since = 0;
 
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        version = atomic_load_explicit(&slot->activity_version, memory_order_acquire);
+    for (int attempt = 0; attempt < PYSH_COPY_ATTEMPTS; attempt++) {
+        uint64_t begun = pysh_copy_begin(&slot->activity_version);
         since = atomic_load_explicit(&slot->activity_ns, memory_order_relaxed);
-        for (int i = 0; i < PYSH_ACTIVITY_WORDS; i++)
-            words[i] = atomic_load_explicit(&slot->activity[i], memory_order_relaxed);
-        atomic_thread_fence(memory_order_acquire);
-        if (version % 2 == 0 && atomic_load_explicit(&slot->activity_version, memory_order_relaxed) == version)
+        pysh_words_load(slot->activity, text, PYSH_ACTIVITY_WORDS);
+        if (pysh_copy_is_whole(&slot->activity_version, begun))
             break;
     }
-    memcpy(text, words, sizeof words);
-    text[sizeof words] = '\0';
+    text[PYSH_ACTIVITY_TEXT] = '\0';
     return since;
 }
 

@@ -65,8 +65,7 @@ typedef struct pysh_gathering {
     int32_t differ[2];                                  /* if it is MIXED: of two PEs */
 } pysh_gathering_t;
 
-/* Where a PE posts it: one thread at a time writes. Who reads takes a copy and looks whether `version`, which is odd
- * during a change, is still the same. */
+/* Where a PE posts it: one thread at a time writes, see base/versioned.h. */
 typedef struct pysh_board {
     _Atomic uint64_t version;
     _Atomic uint64_t word[sizeof(pysh_posted_wait_t) / 8];
@@ -85,7 +84,7 @@ typedef struct pysh_control_slot {
     _Atomic int64_t reported_ns; /* see pysh_control_claim_report(); used by the PEs of the host */
     uint64_t passed, left;       /* epochs of the barrier of few PEs, times left; own PE only */
     _Atomic uint64_t pid_namespace, pid_start;      /* with pid: which process, see process.h */
-    _Atomic uint64_t activity_version;              /* of the two below; odd during a change */
+    _Atomic uint64_t activity_version;              /* of the two below: base/versioned.h */
     _Atomic int64_t activity_ns;                    /* since when, CLOCK_MONOTONIC; 0: not waiting */
     _Atomic uint64_t activity[PYSH_ACTIVITY_WORDS]; /* text, not always terminated */
     /* Two buffers by the parity of the epoch that the barrier after the writing begins: the one of

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/state.h"
 #include "base/status.h"
+#include "base/versioned.h"
 #include "node/control.h"
 #include "node/node.h"
 
@@ -22,29 +23,18 @@
  * be busy elsewhere meanwhile. */
 #define PATIENCE_NS     (500 * 1000000LL)
 #define GPU_PATIENCE_NS (5 * 1000000000LL)
-#define ATTEMPTS        1000
 
 enum { WORDS = sizeof(pysh_posted_wait_t) / 8 };
 
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* a proxy thread for each ring */
 
-static void copy_out(const pysh_board_t *board, uint64_t *words) {
-    for (int i = 0; i < WORDS; i++)
-        words[i] = atomic_load_explicit(&board->word[i], memory_order_relaxed);
-}
-
 /* The wait posted on a board; false when there is none, or none that still matters. */
 static bool read_board(const pysh_board_t *board, pysh_posted_wait_t *posted) {
-    uint64_t words[WORDS], version;
-    int64_t age;
-
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        version = atomic_load_explicit(&board->version, memory_order_acquire); /* pairs with board_write() */
-        copy_out(board, words);
-        atomic_thread_fence(memory_order_acquire);
-        if (version % 2 == 0 && atomic_load_explicit(&board->version, memory_order_relaxed) == version) {
-            memcpy(posted, words, sizeof *posted);
-            age = pysh_now_ns() - posted->posted_ns;
+    for (int attempt = 0; attempt < PYSH_COPY_ATTEMPTS; attempt++) {
+        uint64_t begun = pysh_copy_begin(&board->version);
+        pysh_words_load(board->word, posted, WORDS);
+        if (pysh_copy_is_whole(&board->version, begun)) {
+            int64_t age = pysh_now_ns() - posted->posted_ns;
             return posted->posted_ns && age < (posted->gave_up ? GAVE_UP_NS : FRESH_NS);
         }
     }
@@ -52,14 +42,10 @@ static bool read_board(const pysh_board_t *board, pysh_posted_wait_t *posted) {
 }
 
 static void board_write(pysh_board_t *board, const pysh_posted_wait_t *posted) {
-    uint64_t words[WORDS], version = atomic_load_explicit(&board->version, memory_order_relaxed);
+    uint64_t begun = pysh_change_begin(&board->version);
 
-    memcpy(words, posted, sizeof *posted);
-    atomic_store_explicit(&board->version, version + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-    for (int i = 0; i < WORDS; i++)
-        atomic_store_explicit(&board->word[i], words[i], memory_order_relaxed);
-    atomic_store_explicit(&board->version, version + 2, memory_order_release); /* pairs with read_board() */
+    pysh_words_store(board->word, posted, WORDS);
+    pysh_change_end(&board->version, begun);
 }
 
 void pysh_board_describe(const pysh_board_t *board, char *text, size_t capacity) {
