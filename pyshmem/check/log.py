@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any
 
 from ..host.job import tracebacks
@@ -26,7 +25,6 @@ from . import memory
 #: killed everything is there that another may have seen, and so what orders it.
 _MOST_RANGES = 4096  # of elements of one line, in one record
 _MANY, _UNSEEN = 2000, frozenset(("r", "w", "rq", "wq", "M", "D", "B", "J", "H"))
-_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 _CACHE, _DROP = opcode.opmap.get("CACHE", -1), opcode.opmap["POP_TOP"]
 
@@ -186,9 +184,9 @@ def is_internal(folders: tuple[str, ...]) -> bool:
     frame: Any = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_PACKAGE):
+        if not name.startswith(tracebacks.PACKAGE):
             return False
-        own = name.removeprefix(_PACKAGE)
+        own = name.removeprefix(tracebacks.PACKAGE)
         if not own.startswith(folders):
             return not own.startswith("interop" + os.sep)
         frame = frame.f_back

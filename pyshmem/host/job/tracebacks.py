@@ -22,7 +22,8 @@ from typing import Any
 
 from ..._core.library import setting
 
-_PACKAGE = str(Path(__file__).parents[2]) + "/"
+#: Files of the library begin so.
+PACKAGE = str(Path(__file__).parents[2]) + "/"
 _LIBRARIES = (sysconfig.get_path("stdlib") + "/", "/site-packages/", "<frozen ")
 #: What Python says of a call that does not fit the routine.
 _UNFIT = re.compile(r"^([\w.]+)\(\) (?:takes|missing|got) ")
@@ -31,7 +32,7 @@ _PASSED_ON = re.compile(r"\(\*+[\w.]+(?:, \*\*[\w.]+)?\)$")
 
 
 def _is_ours(frame: FrameType) -> bool:
-    return frame.f_code.co_filename.startswith(_PACKAGE)
+    return frame.f_code.co_filename.startswith(PACKAGE)
 
 
 def program_frame(frame: FrameType | None) -> FrameType | None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from ..._core.library import HEAPS, lib, size_text
@@ -17,7 +16,6 @@ Line = tuple[str, int]
 #: What the library has allocated for itself.
 OWN: Line = ("(pyshmem)", 0)
 
-_FOLDER = str(Path(__file__).parents[2]) + "/"
 #: Through these a program's own calls come; any other file of the package calls for itself.
 _THROUGH = ("host/memory/", "host/observe/", "check/", "interop/", "_torch/tensors.py")
 #: Lines of which ``finalize`` warns, the largest first.
@@ -49,8 +47,8 @@ class Held(NamedTuple):
 def line_here() -> Line:
     """The program's line that is allocating; ``OWN`` where the library does so for itself."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_FOLDER):
-        if not frame.f_code.co_filename.removeprefix(_FOLDER).startswith(_THROUGH):
+    while frame is not None and frame.f_code.co_filename.startswith(tracebacks.PACKAGE):
+        if not frame.f_code.co_filename.removeprefix(tracebacks.PACKAGE).startswith(_THROUGH):
             return OWN
         frame = frame.f_back  # type: ignore[assignment]
     found = tracebacks.program_frame(frame)
