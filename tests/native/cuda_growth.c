@@ -64,6 +64,7 @@ int main(void) {
     }
     grown = mapped();
     CHECK(grown >= first + 200);
+    CHECK(!fake_cuda("fake_cuda_unreached", pe % n_pes)); /* libraries copy a peer's array by the GPU that it is on */
     a_full_gpu_is_told_to_all();
     for (int turn = TURNS / 2; turn-- > 1;) {
         MUST(ishmemx_free(dest[turn]));

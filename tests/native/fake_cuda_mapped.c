@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The fake driver's mapped memory: reserved addresses, memory made apart from them, descriptors of it. As the driver it
- * refuses to map over what is mapped and to unmap what is not. It has no more than MOST_BYTES at once. */
+ * refuses to map over what is mapped and to unmap what is not. It has no more than MOST_BYTES at once. The name of a
+ * descriptor ends with the GPU that has the memory. */
 #include "fake_cuda_parts.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,6 +16,8 @@ enum { MAX_PARTS = 1024, OUT_OF_MEMORY = 2, NOT_MAPPED = 211 };
 static struct {
     char *at; /* NULL: a free place */
     size_t nbytes;
+    int owner;        /* of a part: the GPU that has it */
+    unsigned reached; /* and a bit for each that reaches it */
 } parts[MAX_PARTS], reserved[MAX_PARTS];
 static size_t made;
 
@@ -57,15 +63,17 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t nbytes) {
 }
 /* A handle is a descriptor + 1. */
 CUresult cuMemCreate(uint64_t *handle, size_t nbytes, const void *kind, uint64_t flags) {
+    char name[32];
     int fd;
 
     UNSAFE();
     (void)kind, (void)flags;
+    snprintf(name, sizeof name, "fake_cuda_mapped_%d", fake_device());
     if (nbytes % (2 << 20))
         return INVALID_VALUE;
     if (nbytes > MOST_BYTES)
         return OUT_OF_MEMORY;
-    fd = memfd_create("fake_cuda_mapped", MFD_CLOEXEC);
+    fd = memfd_create(name, MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, (off_t)nbytes))
         return INVALID_VALUE;
     *handle = (uint64_t)fd + 1;
@@ -89,6 +97,26 @@ CUresult cuMemImportFromShareableHandle(uint64_t *handle, void *fd, int kind) {
     *handle = (uint64_t)own + 1;
     return own < 0 ? INVALID_VALUE : SUCCESS;
 }
+static int owner_of(uint64_t handle) {
+    char path[32], name[64] = "", *number;
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", (int)handle - 1);
+    if (readlink(path, name, sizeof name - 1) < 0 || !(number = strrchr(name, '_')))
+        return -1;
+    return atoi(number + 1);
+}
+/* The place of the part that an address is in; -1: in none. */
+static int part_of(CUdeviceptr address) {
+    for (int i = 0; i < MAX_PARTS; i++)
+        if (parts[i].at && address - (CUdeviceptr)(uintptr_t)parts[i].at < parts[i].nbytes)
+            return i;
+    return -1;
+}
+int fake_mapped_owner(CUdeviceptr address) {
+    int i = part_of(address);
+
+    return i < 0 ? -1 : parts[i].owner;
+}
 CUresult cuMemMap(CUdeviceptr address, size_t nbytes, size_t offset, uint64_t handle, uint64_t flags) {
     char *at = (char *)(uintptr_t)address;
 
@@ -101,14 +129,21 @@ CUresult cuMemMap(CUdeviceptr address, size_t nbytes, size_t offset, uint64_t ha
         if (!parts[i].at) {
             parts[i].at = at;
             parts[i].nbytes = nbytes;
+            parts[i].owner = owner_of(handle);
+            parts[i].reached = 0;
             break;
         }
     made += nbytes;
     return SUCCESS;
 }
 CUresult cuMemSetAccess(CUdeviceptr address, size_t nbytes, const void *access, size_t n) {
+    const int *of = access; /* the kind of place, its number, what is allowed */
+    int i = part_of(address);
+
     UNSAFE();
-    (void)access, (void)n;
+    if (i < 0 || n != 1)
+        return INVALID_VALUE;
+    parts[i].reached |= 1u << of[1];
     return mprotect((void *)(uintptr_t)address, nbytes, PROT_READ | PROT_WRITE) ? INVALID_VALUE : SUCCESS;
 }
 CUresult cuMemUnmap(CUdeviceptr address, size_t nbytes) {
@@ -126,4 +161,14 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t nbytes) {
 int fake_cuda_mapped(int unused) {
     (void)unused;
     return (int)(made >> 20);
+}
+/* How many parts are not reached by the GPU that has them, or not by the given one. */
+int fake_cuda_unreached(int gpu) {
+    int n = 0;
+
+    for (int i = 0; i < MAX_PARTS; i++) {
+        unsigned wanted = 1u << parts[i].owner | 1u << gpu;
+        n += parts[i].at && (parts[i].reached & wanted) != wanted;
+    }
+    return n;
 }

@@ -78,6 +78,8 @@ extern fake_t fake;
 extern __thread int fake_mode;      /* of captures, of the calling thread */
 extern __thread void *fake_context; /* current */
 int fake_device(void);              /* whose it is */
+/* mapped.c: the GPU that has what is mapped at the address; -1: nothing is. */
+int fake_mapped_owner(CUdeviceptr address);
 
 /* The functions of the module for words, and one of another library; any other is that for atomic operations. */
 #define FAKE_SET     ((void *)1)

@@ -67,14 +67,31 @@ static bool parts_add(parts_t *parts, int64_t end) {
 
 /* ---- mapping ---- */
 
+/* A GPU whose kernels and copies reach the addresses. */
+static CUresult let_reach(CUdeviceptr at, int64_t nbytes, int gpu) {
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = gpu},
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
+    return pysh_cuda.MemSetAccess(at, (size_t)nbytes, &access, 1);
+}
+
+/* The GPU that has a peer's memory reaches it in this process too: libraries copy an array by the GPU that it is on, as
+ * CuPy does. pyshmem itself does not, so it goes on where the driver refuses. */
+static void let_owner_reach(CUdeviceptr at, int64_t nbytes) {
+    int owner = pysh_gpu.device;
+
+    if (!pysh_cuda.PointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) && owner != pysh_gpu.device)
+        (void)let_reach(at, nbytes, owner);
+}
+
 /* Maps memory and gives its handle up: the memory lives as long as it is mapped, here or in another process. */
 static CUresult map_part(CUdeviceptr at, int64_t nbytes, CUmemHandle memory) {
-    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = pysh_gpu.device},
-                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUresult result = pysh_cuda.MemMap(at, (size_t)nbytes, 0, memory, 0);
 
-    if (!result && (result = pysh_cuda.MemSetAccess(at, (size_t)nbytes, &access, 1)))
+    if (!result && (result = let_reach(at, nbytes, pysh_gpu.device)))
         pysh_cuda.MemUnmap(at, (size_t)nbytes);
+    if (!result)
+        let_owner_reach(at, nbytes);
     pysh_cuda.MemRelease(memory);
     return result;
 }
