@@ -31,8 +31,11 @@ LIMIT = 3000
 
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
 _DEVICE = ("put_get", "signals", "waits", "faults", "collectives")
-#: What the backend asks of torch and torch of it, its memory, and what needs no compiler for long.
-_TORCH_FILES = ("torch_calls", "torch_refusals", "unstaged", "fused_arguments")
+#: What the backend asks of torch and torch of it, its memory, and arguments of the fused operations.
+_TORCH_FILES = (
+    *("torch_calls", "torch_refusals", "torch_native", "torch_symmetric_memory", "torch_leaving"),
+    *("unstaged", "fused_arguments"),
+)
 SUITES: dict[str, tuple[str, ...]] = {
     "unit": (*PYTEST, "-m", "not slow and not long", "tests/unit"),
     "simulator": (

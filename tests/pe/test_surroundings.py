@@ -126,6 +126,30 @@ def test_a_word_that_says_nothing_of_others_is_left_alone(
     assert run_alone(**variables).stdout == "PE 0 of 1\n"
 
 
+COMMUNICATOR = """
+import pyshmem
+
+class Alone:
+    def Get_rank(self): return 0
+    def Get_size(self): return 1
+    def bcast(self, what): return what
+    def allgather(self, what): return [what]
+
+with pyshmem.init(comm=Alone()) as job:
+    print(f"PE {job.my_pe} of {job.n_pes}")
+"""
+
+
+@pytest.mark.parametrize("variables", [{"RANK": "1"}, {"WORLD_SIZE": "2"}])
+def test_half_a_place_counts_for_nothing_beside_a_communicator(
+    variables: dict[str, str], run_command: Callable
+) -> None:
+    """As where torch.distributed is given a rank and a size, and the world's is left over."""
+    command = [sys.executable, "-c", COMMUNICATOR]
+    done = run_command(command, 60, PYSHMEM_DEVICE="none", **permission(), **variables)
+    assert done.stdout == "PE 0 of 1\n", done.stderr
+
+
 def test_our_own_launcher_blames_no_other_host(run_pes: Callable) -> None:
     program = "import os, time, pyshmem\nif os.environ['PYSHMEM_PE'] == '1': time.sleep(9)\n"
     done = run_pes(2, program + "pyshmem.init()", env={"PYSHMEM_INIT_TIMEOUT": "1"})

@@ -201,7 +201,8 @@ static int job_start(const ishmemx_config_t *config) {
         return ISHMEMX_ERR_UNSUPPORTED;
     if (stuck)
         return pysh_fail(ISHMEMX_ERR_STATE, "init: a thread is still in a wait of the job before");
-    if ((status = config_check(config)) || (status = ishmemx_setting_number("P2P", &p2p)) ||
+    if ((status = config_check(config)) || (status = pysh_launcher_refuse_half_a_rank(config)) ||
+        (status = ishmemx_setting_number("P2P", &p2p)) ||
         (status = ishmemx_setting_number("CORE_HEAPS", &core_heaps)) ||
         (status = ishmemx_setting_number("REPORT_AFTER", &report_after_ns)) ||
         (status = ishmemx_setting_number("CHECK_FIRST", &check_first)) ||

@@ -174,11 +174,12 @@ static int half_a_place(const char *pe, const char *n_pes) {
                      set, set == pe ? n_pes : pe);
 }
 
-/* Half of what torchrun sets, by hand: every process would be a job of one PE, and not say so. */
-static int refuse_half_a_rank(void) {
+int pysh_launcher_refuse_half_a_rank(const ishmemx_config_t *config) {
     const char *pe = variable("RANK"), *n_pes = variable("WORLD_SIZE");
     int number;
 
+    if (config->n_pes > 1 || (config->job && *config->job) || variable("PYSHMEM_PE"))
+        return ISHMEMX_OK; /* the caller, or a launcher, has said which PE this is */
     if (!pe == !n_pes || !launcher_number_of(pe ? pe : n_pes, &number) || number < (pe ? 1 : 2))
         return ISHMEMX_OK; /* what a job of one PE may have, or a word of somebody else's */
     return half_a_place("RANK", "WORLD_SIZE");
@@ -236,8 +237,7 @@ int ishmemx_config_from_environment(ishmemx_config_t *config) {
         return status;
     made.check = (int)check;
     launcher = known ? NULL : launcher_find();
-    status = launcher ? place_from_launcher(launcher, &made) : known ? ISHMEMX_OK : refuse_half_a_rank();
-    if (status)
+    if (launcher && (status = place_from_launcher(launcher, &made)))
         return status;
     *config = made;
     return ISHMEMX_OK;

@@ -4,6 +4,11 @@
 
 #include <stdbool.h>
 
+#include "ishmemx.h"
+
+/* Refuses half of what torchrun sets, by hand: every process would be a job of one PE, and not say so. It counts where
+ * nobody has said which PE this is: a communicator may have. */
+int pysh_launcher_refuse_half_a_rank(const ishmemx_config_t *config);
 /* The PE that a launcher says this process is, -1: none does. Leaves the last error as it is: for messages about it. */
 int pysh_launcher_pe(void);
 /* Whether the launcher says that its n_pes PEs are on several hosts. */
