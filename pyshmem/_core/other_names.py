@@ -55,19 +55,36 @@ _INSTEAD: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("pyshmem.put_signal(dest, source, sig_addr, signal, pyshmem.SIGNAL_SET, pe)",
      ("notify", "signal", "put_with_signal", "putmem_signal")),
     ("pyshmem.CMP_NE", ("CMP_NEQ", "CMP_NOT_EQ")),
+    ("pyshmem.CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT and CMP_LE", ("ComparisonType", "CMP", "cmp")),
     ("an array of NumPy's becomes symmetric by pyshmem.array(np.linspace(0, 1, 4))",
      ("asarray", "ascontiguousarray", "linspace", "eye", "identity", "rand", "randn", "random",
       "concatenate", "stack", "copy", "from_numpy", "tensor")),
+    ("pyshmem.to_numpy(array) copies an array to the host", ("asnumpy", "copy_to_host", "to_host")),
+    ("pyshmem.streams.Stream() makes a stream; stream= takes one of CuPy, torch and Numba too",
+     ("Stream", "stream", "NvshmemStream")),
     ("python -m pyshmem run -n 4 program.py, or pyshmem.launch(function, 4) from Python",
      ("run", "spawn", "start", "mpirun")),
     ("pyshmem.TEAM_WORLD.split(color, key), split_strided or split_2d",
-     ("split", "Split", "comm_split")),
+     ("split", "Split", "comm_split", "team_split", "team_split_strided", "team_split_2d")),
     ("pyshmem.Team.from_pes([0, 2])", ("new_group", "group", "Group")),
     ("memory that others reach is an array of pyshmem.zeros, empty, array and the like",
-     ("malloc", "alloc", "Win", "window", "symmetric")),
+     ("malloc", "alloc", "Win", "window", "symmetric", "buffer", "bytetensor", "calloc", "align")),
+    ("pyshmem.ptr(array, pe) is a peer's array, where loads and stores reach it",
+     ("get_peer_array", "get_peer_tensor", "get_peer_buffer", "peer")),
+    ("pyshmem.free(array)", ("free_array", "free_tensor", "del_array")),
+    ("pyshmem.Lock() makes a lock, pyshmem.new_signal() a signal",
+     ("new_lock", "del_lock", "new_signals", "del_signal")),
+    ("calls need no group: begin with *_nbi routines and complete them all by pyshmem.quiet()",
+     ("group_start", "group_end", "GroupStart", "GroupEnd")),
+    ("PEs find each other: python -m pyshmem run -n 4 program.py, then pyshmem.init()",
+     ("get_unique_id", "get_uniqueid", "UniqueID", "GetUniqueId", "Communicator", "CommInitRank",
+      "init_attr", "NcclCommunicator", "create_communicator")),
+    ("pyshmem.init(thread_level=pyshmem.THREAD_MULTIPLE)", ("init_thread", "Init_thread")),
+    ("the package has its routines itself: import pyshmem as shmem",
+     ("shmem", "core", "nvshmem", "rma")),
     ("a request of a collective has wait() and test(); pyshmem.quiet() waits for puts and gets",
      ("wait", "Wait", "waitall", "Waitall", "synchronize")),
-    ("pyshmem.TEAM_WORLD", ("COMM_WORLD", "comm_world", "world", "WORLD")),
+    ("pyshmem.TEAM_WORLD", ("COMM_WORLD", "comm_world", "world", "WORLD", "Teams")),
     ("pyshmem.init()", ("Init", "initialize", "init_process_group")),
     ("pyshmem.finalize()", ("Finalize", "finalise", "destroy_process_group")),
     ("pyshmem.abort(code, message)", ("Abort",)),
@@ -128,8 +145,13 @@ OF_ARRAY = {
     for name in names
 }
 OF_ARRAY |= dict.fromkeys(
-    ("get", "put_nbi", "put_signal", "iput"),
-    "it is a routine of the package: pyshmem.put, get, ...",
+    ("put_nbi", "put_signal", "iput"), "it is a routine of the package: pyshmem.put, get, ..."
+)
+OF_ARRAY["get"] = (
+    "from another PE it is pyshmem.get(dest, source, pe), to the host pyshmem.to_numpy(array)"
+)
+OF_ARRAY |= dict.fromkeys(
+    ("asnumpy", "copy_to_host", "to_host"), "pyshmem.to_numpy(array) copies it to the host"
 )
 OF_ARRAY |= dict.fromkeys(
     ("append", "extend", "insert", "pop", "remove"),

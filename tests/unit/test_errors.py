@@ -300,6 +300,7 @@ def test_a_call_that_does_not_fit_is_told_the_one_that_does(call: str, told: str
     lines = told_of(f"import pyshmem\npyshmem.{call}")
     assert [line for line in lines if "File" in line] == ['  File "<string>", line 2, in <module>']
     assert lines[-1].startswith(f"it is called so: {told}")
+    assert ("run -n 4 program.py" in lines[-2]) == call.startswith("init")
 
 
 def test_tracebacks_are_whole_again_for_who_looks_later() -> None:

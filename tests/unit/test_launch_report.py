@@ -132,11 +132,21 @@ def test_what_python_writes_is_set_by_one_of_two_variables(monkeypatch: pytest.M
         ("AttributeError: module 'socket' has no attribute 'x'", ""),
         ("TypeError: 'NoneType' object is not subscriptable", "results are in dest"),
         ("AttributeError: 'NoneType' object has no attribute 'sync'", "outside a new team"),
+        (
+            "ImportError: cannot import name 'cuda' from partially initialized module 'numba' (x)",
+            "numba.py hides the package numba",
+        ),
+        ("TypeError: 'function' object does not support the context manager protocol", "init()"),
+        ("ModuleNotFoundError: No module named 'pyshmem.core'", "import pyshmem as shmem"),
+        ("ModuleNotFoundError: No module named 'pyshmem.device.numba'", "pyshmem.device itself"),
+        ("ModuleNotFoundError: No module named 'pyshmem.nonsense'", ""),
+        ("AttributeError: SIGNAL_SET", "pyshmem.SIGNAL_SET"),
+        ("AttributeError: type object 'Cmp' has no attribute 'CMP_EQ'", "pyshmem.CMP_EQ"),
         ("ValueError: no", ""),
     ],
 )
 def test_hints_name_what_is_missing_or_hidden(last: str, way: str, tmp_path: Path) -> None:
-    for name in ("signal", "random", "queue", "pandas"):
+    for name in ("signal", "random", "queue", "pandas", "numba"):
         (tmp_path / f"{name}.py").touch()
     command = [sys.executable, str(tmp_path / "queue.py")]
     found = hints.ways_out(["Traceback (most recent call last):", last], command)

@@ -27,6 +27,10 @@ PACKAGE = str(Path(__file__).parents[2]) + "/"
 _LIBRARIES = (sysconfig.get_path("stdlib") + "/", "/site-packages/", "<frozen ")
 #: What Python says of a call that does not fit the routine.
 _UNFIT = re.compile(r"^([\w.]+)\(\) (?:takes|missing|got) ")
+#: Of ``init`` with ranks and numbers of PEs, as other libraries take them.
+_STARTED = (
+    "who and how many the PEs are says what starts them: python -m pyshmem run -n 4 program.py"
+)
 #: A line that calls the program's function with what the program has given.
 _PASSED_ON = re.compile(r"\(\*+[\w.]+(?:, \*\*[\w.]+)?\)$")
 
@@ -147,6 +151,8 @@ def shortened(error: BaseException) -> Iterator[TracebackType | None]:
     before = [(one, one.__traceback__) for one in _chain(error)]
     if isinstance(error, TypeError) and (call := _called(error)):
         note = f"it is called so: {call}"
+        if call.startswith("pyshmem.init("):
+            note = f"{_STARTED}\n{note}"
         if note not in getattr(error, "__notes__", ()):
             error.add_note(note)
     for one, _ in before:

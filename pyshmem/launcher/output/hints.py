@@ -35,6 +35,12 @@ _NO_RESULT = re.compile(
 #: A name of another library, imported from ours: Python drops what our ``__getattr__`` says.
 _NO_SUCH_NAME = re.compile(r"ImportError: cannot import name '(\w+)' from 'pyshmem'")
 
+#: The same of a module, as ``pyshmem.core`` and ``pyshmem.device.numba`` of nvshmem4py.
+_NO_SUCH_MODULE = re.compile(r"ModuleNotFoundError: No module named 'pyshmem\.(\w+)(\.\w+)*'")
+
+#: A constant that is the package's, asked of one of its enumerations.
+_NO_MEMBER = re.compile(r"AttributeError: .*?\b((?:SIGNAL|CMP|TEAM|THREAD)_[A-Z]+)'?$")
+
 #: Of a module that is not the one that was meant, in words of Python's.
 _STRANGE_MODULE = re.compile(r"(?:module|from) '(\w+)[.']")
 
@@ -67,15 +73,32 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
         )
     if (name := _NO_SUCH_NAME.search(last)) and name[1] in OF_PACKAGE:
         found.append(f"pyshmem has no {name[1]}: {OF_PACKAGE[name[1]]}")
+    if name := _NO_SUCH_MODULE.search(last):
+        found += _module_instead(name[1])
+    if constant := _NO_MEMBER.search(last):
+        found.append(f"the constants of this kind are the package's: pyshmem.{constant[1]}")
+    if "'function' object does not support the context manager protocol" in last:
+        found.append("if it is pyshmem.init: it is called, `with pyshmem.init() as job:`")
     if strange := _STRANGE_MODULE.search(last):
         found += _hidden_module(strange[1], command)
     return found
 
 
+def _module_instead(name: str) -> list[str]:
+    """What there is in place of a module ``pyshmem.NAME``, or of one in it."""
+    if name == "device":
+        return ["routines for kernels of Numba are pyshmem.device itself, of Triton pyshmem.triton"]
+    return [f"pyshmem has no {name}: {OF_PACKAGE[name]}"] if name in OF_PACKAGE else []
+
+
 def _hidden_module(name: str, command: Sequence[str]) -> list[str]:
-    """A module of Python's that a file in the program's folder hides."""
-    if name not in sys.stdlib_module_names or len(command) < 2 or command[0] != sys.executable:
+    """A module of Python's, or a package, that a file in the program's folder hides."""
+    own = name in sys.stdlib_module_names
+    if not (own or name in (*_EXTRAS, "numpy", "pyshmem")):
+        return []
+    if len(command) < 2 or command[0] != sys.executable:
         return []
     in_current = command[1] in ("-m", "-c")
     path = (Path.cwd() if in_current else Path(command[1]).absolute().parent) / f"{name}.py"
-    return [f"{path} hides Python's own module {name}: rename it"] if path.is_file() else []
+    hidden = f"Python's own module {name}" if own else f"the package {name}"
+    return [f"{path} hides {hidden}: rename it"] if path.is_file() else []
