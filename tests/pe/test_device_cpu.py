@@ -19,6 +19,10 @@ from numba import cuda
 from pyshmem import device as shmem
 
 @cuda.jit
+def copy(box, data):
+    shmem.put(box, data, 0)
+
+@cuda.jit
 def exchange(box, data, sums, signal, counter):
     me, n = shmem.my_pe(), shmem.n_pes()
     right = (me + 1) % n
@@ -44,7 +48,12 @@ with pyshmem.init() as job:
     assert (box == np.arange(100) + (me - 1) % n).all()
     assert counter[0] == n * (n + 1) // 2 and sums[0] == (me + 1) % n
     assert (sums[1:] == n * np.arange(100) + n * (n - 1) // 2).all()
-print("ok")
+    box.setflags(write=False)
+    try:
+        copy[1, 1](box, data)
+    except Exception as error:
+        assert "put: dest is read-only" in str(error)
+        print("ok")
 """
 
 WRONG = """
@@ -296,6 +305,16 @@ FILES = ["faults", "locks", "old_replies", "loads_beside_kernels"]
 TOO_LONG = ["collectives_reduce", "verdicts"]
 NAMES = {path.stem.removeprefix("test_") for path in SUITE.glob("test_*.py")}
 LONG = sorted(NAMES - {*FILES, *TOO_LONG})
+
+
+@pytest.mark.long
+def test_no_routine_writes_on_cpus_to_what_is_read_only(
+    run_pes: Callable, kept: dict[str, str]
+) -> None:
+    options = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "read_only"]
+    program = str(SUITE / "test_verdicts.py")
+    done = run_pes(1, program, timeout=900, device="cpu", options=options, env=kept)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.timeout(1000)

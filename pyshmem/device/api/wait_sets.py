@@ -33,9 +33,9 @@ def _counts(status, i):
 def _may_look(ivars, nelems, cmp, op):
     """Whether there are so many elements, and such a comparison; else a fault."""
     _standard(ivars)
-    if nelems > ivars.size:
+    if nelems < 0 or nelems > ivars.size:
         record_fault(FAULT_NELEMS, op, -1, nelems, ivars.size)
-    return nelems <= ivars.size and is_comparison(cmp, op)
+    return 0 <= nelems <= ivars.size and is_comparison(cmp, op)
 
 
 def _make_look(vector: bool, op: int):

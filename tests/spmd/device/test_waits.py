@@ -162,16 +162,18 @@ def test_any_from_no_index_on_looks_from_the_first_on(place, show, first):
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("verb", ["test", "wait_until"])
-def test_more_elements_than_there_are(ask, verb, scope):
+@pytest.mark.parametrize("nelems", [5, -1])
+def test_numbers_of_elements_that_there_are_not(ask, verb, scope, nelems):
     """What lies behind the array is not looked at, and no wait is for it."""
     ivars = np.ones(4, np.int64)
 
     def ask_the_host_then():
-        ask(verb, scope, ivars, shmem.CMP_EQ, 1, ivars, nelems=5)
+        ask(verb, scope, ivars, shmem.CMP_EQ, 1, ivars, nelems=nelems)
         cuda.synchronize()
         pyshmem.quiet()
 
-    with pytest.raises(pyshmem.KernelFault, match="nelems 5 does not fit the arrays, which hold 4"):
+    wanted = f"nelems {nelems} does not fit the arrays, which hold 4"
+    with pytest.raises(pyshmem.KernelFault, match=wanted):
         ask_the_host_then()
 
 

@@ -13,11 +13,13 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import llvmlite.binding
+from numba.core import errors
 
 from ...._core import kept_files, library
 from ...._foreign import numba_cpu
 from ...._foreign.numba_types import scalars, written
 from ...routine import ROUTINES
+from ..sim.threads import arrays_of, read_only
 from . import halves, store
 from .target import KernelDispatcher
 
@@ -112,11 +114,21 @@ def _use(key: list[str], name: str, file: kept_files.File) -> _Routine | None:
         return None
 
 
+def _refuse_read_only(function: Any, arguments: tuple[Any, ...]) -> None:
+    """Numba's types know which arrays are read-only; routines write to them by their addresses."""
+    for position, parameter, is_written in arrays_of(function):
+        if is_written and not getattr(arguments[position], "mutable", True):
+            raise errors.TypingError(read_only(function.__name__, parameter))
+
+
 def _take(function: Any, arguments: Any, options: dict[str, Any], compile_it: Any) -> Any:
     """What Numba is given for a function: of a public routine, its code from the store."""
     arguments = tuple(arguments)
     routine = function.__name__
-    if ROUTINES.get(routine) is not function or not library.setting_number("KERNEL_STORE"):
+    if ROUTINES.get(routine) is not function:
+        return compile_it()
+    _refuse_read_only(function, arguments)
+    if not library.setting_number("KERNEL_STORE"):
         return compile_it()
     key = _key(routine, arguments, options)
     if key is None:

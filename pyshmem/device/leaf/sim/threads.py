@@ -188,7 +188,7 @@ def public_routine(function: Any) -> Any:
 
     It takes NumPy's integers but int64, from arguments and arrays of kernels, as ours.
     """
-    name, arrays, whole = function.__name__, _arrays(function), _whole(function)
+    name, arrays, whole = function.__name__, arrays_of(function), _whole(function)
     seen: Callable[..., Any] | None = None
     if checks_order():
         from . import record
@@ -215,7 +215,7 @@ def public_routine(function: Any) -> Any:
                 what = "None" if given is None else f"{given!r:.40} ({type(given).__name__})"
                 raise TypeError(f"{name}: {parameter}: {not_an_array(what)}")
             if is_written and not given.flags.writeable:
-                raise ValueError(f"{name}: {parameter} is read-only")
+                raise ValueError(read_only(name, parameter))
         thread = scheduler.current()
         outer, thread.routine = thread.routine, name
         try:
@@ -232,7 +232,12 @@ def public_routine(function: Any) -> Any:
     return public
 
 
-def _arrays(function: Any) -> list[tuple[int, str, bool]]:
+def read_only(routine: str, parameter: str) -> str:
+    """The message for an array that a routine writes to and that may not be written to."""
+    return f"{routine}: {parameter} is read-only"
+
+
+def arrays_of(function: Any) -> list[tuple[int, str, bool]]:
     """The parameters that are arrays, and whether a routine writes to them, here or at a PE."""
     written = {"dest", "fetch", "lock", "indices"}
     if not function.__name__.startswith(("signal_fetch", "signal_wait")):
