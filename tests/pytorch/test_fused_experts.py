@@ -95,6 +95,60 @@ def test_tokens_that_left_before_an_error_are_taken_from_the_link(run_pes: Calla
     assert done.stdout == "ok\n" * 3
 
 
+#: A member's own work of two streams: what it does on each, and where they are joined.
+ORDERED = """
+    import torch, pyshmem, pyshmem.fused as fused
+    from pyshmem.fused._shared.copy_engine import CopyChannel, SideStream
+    from pyshmem.fused.moe import dispatch
+
+    log, kernel = [], dispatch.dispatch_by_engine
+
+    def logged(kind, name):
+        do = getattr(kind, name)
+        def call(self, *given, **named):
+            log.append((name, given[0]))
+            return do(self, *given, **named)
+        setattr(kind, name, call)
+
+    class Kernel:
+        def __getitem__(self, grid):
+            log.append(("kernel", None))
+            return kernel[grid]
+
+    dispatch.dispatch_by_engine = Kernel()
+    for name in ("claim", "send", "release"):
+        logged(CopyChannel, name)
+    logged(SideStream, "join")
+    with pyshmem.init() as job:
+        me, n = job.my_pe, job.n_pes
+        for tokens in ([0, 3], [2, 0], [0, 0], [2, 2]):
+            x, ids = torch.ones(tokens[me], 8), torch.zeros(tokens[me], 2, dtype=torch.int64)
+            log.clear()
+            way = dict(max_tokens=3, mode="throughput", algorithm="copy_engine")
+            rows, _ = fused.expert_dispatch(x, ids, 2 * n, **way)
+            assert len(rows) == (0 if me else sum(tokens))
+            names, others = [name for name, _ in log], {(me + k) % n for k in range(1, n)}
+            before = names.index("kernel")
+            claimed = {member for name, member in log[:before] if name == "claim"}
+            sent = {member for name, member in log[:before] if name == "send"}
+            last = max(at for at, name in enumerate(names) if name == "claim")
+            joined = "join" in names[last:before]
+            assert claimed == others and (joined or sent == others), (tokens, log)
+            assert {member for name, member in log[before:] if name == "release"} == others
+            assert names[-1] == "join"
+    print("ok", flush=True)
+"""
+
+
+def test_members_without_tokens_claim_before_others_may_release(run_pes: Callable) -> None:
+    """On GPUs claims are on another stream than the kernel whose numbers let others release.
+
+    A member with tokens is released by who has waited for them, which come behind the claim.
+    """
+    done = run_pes(2, ORDERED, device="sim", env=ALONE, timeout=200, check=True)
+    assert done.stdout.splitlines().count("ok") == 2, done.stdout
+
+
 INTERRUPTED = """
     import sys
     import torch, pyshmem, pyshmem.fused as fused
