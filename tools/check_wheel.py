@@ -30,6 +30,7 @@ FILES = (
     "pyshmem/include/shmem.h",
     "pyshmem/lib/libpyshmem.so.0",
     "pytest_pyshmem.py",
+    "pyshmem_plugins.py",
 )
 
 #: Device routines compiled ahead: both or none (``tools/device_routines.py``), and bytes at most.

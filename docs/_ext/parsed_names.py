@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 #: Every name of these has to be on some page.
 PACKAGES = (
     "pyshmem.fused", "pyshmem.fused.formats", "pyshmem.interop.torch", "pyshmem.interop.transformers",
+    "pyshmem.interop.vllm", "pyshmem.interop.sglang",
 )  # fmt: skip
 
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)

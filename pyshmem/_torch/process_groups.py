@@ -121,10 +121,13 @@ class StoreExchange:
 
 
 class GroupExchange(StoreExchange):
-    """Members of a process group who talk through its own collectives."""
+    """Members of a process group who talk through its own collectives.
 
-    def __init__(self, group: Any) -> None:
-        self._group = group
+    ``gpu`` is the number of the one that this member takes in a job that begins; None: that of its rank.
+    """
+
+    def __init__(self, group: Any, gpu: int | None = None) -> None:
+        self._group, self.gpu = group, gpu
         super().__init__(None, dist.get_rank(group), dist.get_world_size(group))
 
     def __call__(self, data: bytes) -> list[bytes]:

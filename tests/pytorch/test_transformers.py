@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""pyshmem.interop.transformers in jobs; the program checks itself."""
+"""pyshmem.interop.transformers, vllm and sglang in jobs; the programs check themselves."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ OFFLINE = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "CUDA_MODULE_LOADING":
 
 def test_tiny_models_are_as_on_one_pe(run_pes: Callable) -> None:
     run(run_pes, 2, "models", device="sim")
+
+
+def test_the_plugins_of_vllm_and_sglang(run_pes: Callable) -> None:
+    run(run_pes, 2, "engines", device="sim")
 
 
 @pytest.mark.long

@@ -42,6 +42,9 @@ def place_in(comm: Any, config: Any) -> Any:
     name = ffi.new("char[]", comm.bcast(f"comm-{uuid.uuid4()}" if rank == 0 else None).encode())
     config.pe, config.n_pes, config.local_pe = rank, size, rank
     config.job, config.control_fd = name, -1
+    gpu = getattr(comm, "gpu", None)
+    if gpu is not None:
+        config.device = gpu
     return name
 
 

@@ -15,10 +15,9 @@ from ...fused.all_reduce_norm.api import all_reduce_rmsnorm
 from ...fused.exchange.all_to_all import low_latency_all_gather
 from ...host.job import runtime
 from ...host.teams.team import TEAM_WORLD, Team
+from ..engine import FUSED, fusible
 from ..torch.start import init_process_group
 from .shares import Cut, Share, compare_weights, cuts_of, parts_of
-
-_FUSED = (torch.float16, torch.bfloat16, torch.float32)
 
 
 def use(model: Any, *, group: Any = None, fused: bool = True, batch_invariant: bool = False) -> Any:
@@ -92,7 +91,7 @@ class _Sums:
 
     def behind(self, part: torch.Tensor, residual: torch.Tensor, norm: Any) -> tuple[Any, Any]:
         """The normalised sum of the parts and the residual, and the sum."""
-        if self.team is not None and _takes(part, norm.weight):
+        if self.team is not None and fusible(part, norm.weight):
             normed, total, _ = all_reduce_rmsnorm(
                 part.contiguous(), norm.weight, residual=residual.contiguous(),
                 eps=norm.variance_epsilon, team=self.team, **self.options,
@@ -100,7 +99,7 @@ class _Sums:
             return normed, total
         part = part.contiguous()
         dist.all_reduce(part, group=self.group)
-        if self.team is None and part.is_cuda and part.dtype in _FUSED:
+        if self.team is None and part.is_cuda and part.dtype in FUSED:
             return _compiled()(residual, part, norm.weight, norm.variance_epsilon)
         total = residual + part
         return norm(total), total
@@ -135,10 +134,6 @@ def _compiled() -> Callable[..., tuple[Any, Any]]:
 
     compiled: Callable[..., tuple[Any, Any]] = torch.compile(add_and_norm)
     return compiled
-
-
-def _takes(part: torch.Tensor, weight: torch.Tensor) -> bool:
-    return part.dtype in _FUSED and weight.dtype == part.dtype and part.shape[-1] % 8 == 0
 
 
 def _replace_forwards(base: Any, layers: Any, sums: _Sums) -> None:
