@@ -71,11 +71,32 @@ TO_PYTHON void end_graph(uintptr_t *cell) {
         ishmemx_graph_drop(graph);
 }
 
+TO_PYTHON void end_capture(uintptr_t *cell) {
+    uintptr_t stream = *cell, graph = 0;
+    *cell = 0;
+    if (stream && ishmemx_initialized() && !ishmemx_capture_end(stream, &graph))
+        ishmemx_graph_drop(graph);
+}
+
 TO_PYTHON void end_stream(uintptr_t *cell) {
     uintptr_t stream = *cell;
     *cell = 0;
     if (stream && ishmemx_initialized())
         ishmemx_stream_destroy(stream);
+}
+
+/* The cell has the stream while it is captured. A capture that failed has ended, too. */
+TO_PYTHON int begin_capture(uintptr_t stream, uintptr_t *cell) {
+    int status = ishmemx_capture_begin(stream);
+    if (!status)
+        *cell = stream;
+    return status;
+}
+
+TO_PYTHON int finish_capture(uintptr_t *cell, uintptr_t *graph) {
+    uintptr_t stream = *cell;
+    *cell = 0;
+    return ishmemx_capture_end(stream, graph);
 }
 
 static int emptied(uintptr_t *cell, int status) {

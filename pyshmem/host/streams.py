@@ -88,12 +88,14 @@ class Stream(Handle):
         Raises: ShmemError (the stream is captured already, nothing that can be captured).
         Example: ``with stream.capture() as graph: pyshmem.put(dest, source, right, stream=stream)``
         """
-        check(lib.ishmemx_capture_begin(self.__cuda_stream__()[1]))
-        graph = Graph()
+        graph, captured, status = Graph(), owned(lib.end_capture), 0
         try:
+            check(lib.begin_capture(self.__cuda_stream__()[1], captured))
             yield graph
-        finally:
-            status = lib.ishmemx_capture_end(self.handle, graph._cell)
+        finally:  # an exception of a signal's handler before this leaves it to the cell
+            if captured[0]:
+                captured[0] = self.handle  # 0: the block has destroyed the stream
+                status = lib.finish_capture(captured, graph._cell)
         check(status)
 
     def destroy(self) -> None:

@@ -175,3 +175,50 @@ def test_a_kernel_of_the_simulator_that_is_interrupted_leaves_the_next_alone(
     program = KERNELS.replace("{step}", str(step))
     done = run_pes(1, program, device="sim", timeout=180, check=True)
     assert int(done.stdout) > 500
+
+
+CAPTURES = (
+    """
+import contextlib, gc, os, sys, numpy as np, pyshmem
+HOME = os.path.dirname(pyshmem.__file__), contextlib.__file__
+
+"""
+    + INTERRUPT
+    + """
+def put_and_keep(value):
+    source[0] = value
+    with stream.capture() as graph:
+        pyshmem.put(dest, source, 0, stream=stream)
+    return graph
+
+with pyshmem.init(heap_size="8M"):
+    stream = pyshmem.streams.Stream()
+    source, dest = (pyshmem.zeros(1, np.int64, heap="device") for _ in range(2))
+    put_and_keep(0)
+    n, ended = 1, False
+    while not ended:
+        interrupt = Interrupt(n)
+        sys.settrace(interrupt)
+        try:
+            put_and_keep(n)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        ended = interrupt.left > 0
+        pyshmem.put(dest, source, 0, stream=stream)  # it is done, not captured
+        stream.synchronize()
+        assert dest[0] == source[0], n
+        put_and_keep(-n).replay(stream)
+        stream.synchronize()
+        assert dest[0] == -n
+        n += 1
+    print(n)
+"""
+)
+
+
+def test_a_capture_that_is_interrupted_has_ended(run_pes: Callable) -> None:
+    pytest.importorskip("numba.cuda")
+    done = run_pes(1, CAPTURES, device="sim", timeout=100, check=True)
+    assert int(done.stdout) > 50
