@@ -245,7 +245,8 @@ def _signal_word(array: Any) -> tuple[int, int, int]:
 
 
 def signal_op(sig_op: Any) -> str:
-    return "add" if int(sig_op) == SignalOp.ADD else "set"
+    """What a signal does to its word. Raises: ValueError."""
+    return "add" if SignalOp(int(sig_op)) == SignalOp.ADD else "set"
 
 
 def _put_signal(nbi: bool) -> Describe:

@@ -93,7 +93,12 @@ class Span:
         self.nelems = nbytes // max(1, self.dtype.itemsize)
 
     def ranges(self, offset: int, nelems: int, step: int = 1, block: int = 1) -> Any:
-        """Bytes of ``nelems`` blocks of elements, ``step`` apart, from ``offset`` on."""
+        """Bytes of ``nelems`` blocks of elements, ``step`` apart, from ``offset`` on.
+
+        Raises: Unknown: there are not as many, and the routine refuses them.
+        """
+        if nelems and (nelems - 1) * step + block > self.nelems:
+            raise Unknown
         size = self.dtype.itemsize
         if step == block:
             return ((offset, offset + nelems * block * size),) if nelems else ()

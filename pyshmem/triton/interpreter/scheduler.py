@@ -213,8 +213,10 @@ def _run(function: Any, dimensions: tuple[int, ...], arguments: dict[str, Any]) 
             return
         programs = len(grid.ready)
         RECORD.begins(grid)
-        grid.run()
-        RECORD.ends(grid, programs)
+        try:
+            grid.run()
+        finally:  # of a kernel that raises no program goes on either
+            RECORD.ends(grid, programs)
     finally:
         namespace.update(originals)
 

@@ -116,19 +116,20 @@ def test_a_wrong_signal_operation_is_a_fault(job, place, show, kernel, op):
 
 
 @cuda.jit
-def each_thread_puts(dest, source, nelems, pe):
+def each_thread_puts(dest, source, back, nelems, pe):
     begin = cuda.threadIdx.x * nelems
     shmem.put(dest[begin : begin + nelems], source[begin : begin + nelems], pe)
-    shmem.get(dest[begin : begin + nelems], source[begin : begin + nelems], pe)
+    shmem.get(back[begin : begin + nelems], source[begin : begin + nelems], pe)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 4, 5, 6, 7, 8])
 def test_threads_of_odd_blocks_move_many_bytes(job, place, show, threads):
     nelems = 4096  # several times what a thread moves at a time
     values = np.arange(threads * nelems, dtype=np.int32)
-    dest, source = place(np.zeros_like(values)), place(values)
-    each_thread_puts[1, threads](dest, source, nelems, (job.my_pe + 1) % job.n_pes)
+    dest, source, back = place(np.zeros_like(values)), place(values), place(np.zeros_like(values))
+    each_thread_puts[1, threads](dest, source, back, nelems, (job.my_pe + 1) % job.n_pes)
     assert (show(dest) == values).all()
+    assert (show(back) == values).all()
 
 
 @cuda.jit

@@ -24,9 +24,9 @@ def requests_of(kernel, grid, *arguments):
 
 
 @cuda.jit
-def put_some(dest, source, pe, nelems):
+def put_some(dest, source, back, pe, nelems):
     shmem.put_work_group(dest, source, pe, nelems)
-    shmem.get_work_group(source, dest, pe, nelems)
+    shmem.get_work_group(back, source, pe, nelems)
 
 
 @pytest.fixture
@@ -48,8 +48,10 @@ def test_the_cutover_divides_stores_from_engines(job, near, place, show, cutover
     # The environment outranks the fixture; and no engine copies to its own PE.
     offloaded = sum(nelems >= cutover.get(op, 64, 1) for op in ("put", "get"))
     requests = (offloaded if job.n_pes > 1 else 0) if near(right) else 2
-    assert requests_of(put_some, (1, 64), dest, source, right, nelems) == requests
+    back = place(np.zeros(2000, np.uint8))
+    assert requests_of(put_some, (1, 64), dest, source, back, right, nelems) == requests
     assert (show(dest)[:nelems] == left + 1).all()
+    assert (show(back)[:nelems] == right + 1).all()
 
 
 @cuda.jit

@@ -123,26 +123,26 @@ def test_a_block_may_wait_for_a_later_one(job, place, show):
 
 
 def test_fence_orders_puts_to_one_pe(job, place, show):
-    dest, flag = place(np.zeros(1, np.int64)), place(np.zeros(1, np.int64))
+    dest, flag = place(np.zeros(21, np.int64)), place(np.zeros(1, np.int64))
     violations = place(np.zeros(1, np.int64))
     right = (job.my_pe + 1) % job.n_pes
     order_and_watch[2, 1](dest, flag, violations, right)
     assert show(violations)[0] == 0
-    assert show(dest)[0] == 20
+    assert (show(dest) == np.arange(21)).all()
 
 
 @cuda.jit
 def order_and_watch(dest, flag, violations, right):
     if cuda.blockIdx.x == 0:
         for i in range(1, 21):
-            shmem.p(dest, i, right)
+            shmem.p(dest[i:], i, right)
             shmem.fence()
             shmem.atomic_set(flag, i, right)
     else:
         last = np.int64(0)
         while last < 20:
             last = shmem.wait_until(flag, shmem.CMP_GT, last)
-            if shmem.g(dest, shmem.my_pe()) < last:
+            if shmem.g(dest[last:], shmem.my_pe()) != last:
                 violations[0] += 1
 
 

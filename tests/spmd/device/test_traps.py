@@ -20,6 +20,7 @@ def put_and_change(boxes, source, sig, right):
             i += cuda.blockDim.x
         i = cuda.threadIdx.x
         shmem.put_work_group(boxes[k], source, right)
+    shmem.fence_work_group()
     shmem.put_signal_work_group(boxes[0], source, sig, 1, shmem.SIGNAL_SET, right)
     while i < source.size:
         source[i] = -1
@@ -53,7 +54,7 @@ def test_quiet_on_the_host_completes_what_a_finished_kernel_started(job, place):
     cuda.synchronize()
     pyshmem.quiet()
     assert pyshmem.to_numpy(fetched)[0] == 7 + right
-    assert (pyshmem.to_numpy(dest)[1] == np.arange(4000) + 10_000 * right).all()
+    assert (pyshmem.to_numpy(dest[1]) == np.arange(4000) + 10_000 * right).all()
     pyshmem.sync_all()
     assert (pyshmem.to_numpy(dest)[0] == np.arange(4000) + 10_000 * left).all()
     assert pyshmem.to_numpy(word)[0] == 12 + job.my_pe

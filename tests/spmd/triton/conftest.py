@@ -33,14 +33,24 @@ def place(job):
 
 
 @pytest.fixture
-def show(job):
-    """The values of such an argument, in host memory, when the kernels are done."""
+def finish(job):
+    """``finish()`` waits for the kernels; what peers still write it does not read."""
 
-    def values(argument):
+    def wait():
         if job.device == "cuda":
             import cupy
 
             cupy.cuda.Device().synchronize()
+
+    return wait
+
+
+@pytest.fixture
+def show(finish):
+    """The values of such an argument, in host memory, when the kernels are done."""
+
+    def values(argument):
+        finish()
         return np.array(pyshmem.to_numpy(argument.array))
 
     return values

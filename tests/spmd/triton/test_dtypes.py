@@ -174,14 +174,16 @@ def count_in(total, ctx, ONE: tl.constexpr):
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
-def test_atomic_sums_of_narrow_floats_lose_nothing(job, place, show, ctx, bfloat16, near, name):
+def test_atomic_sums_of_narrow_floats_lose_nothing(
+    job, place, finish, show, ctx, bfloat16, near, name
+):
     if not near:
         pytest.skip("there is no pointer out of reach")
     dtype = bfloat16 if name == "bfloat16" else np.dtype(name)
     total = place(np.zeros(2, dtype))
     pyshmem.barrier_all()
     count_in[(3,)](total, ctx, ONE=2.0)
-    show(total)  # the kernel has ended
+    finish()
     pyshmem.barrier_all()
     if job.my_pe == 0:
         assert show(total).astype(np.float32).tolist() == [24 * job.n_pes, 0]
@@ -247,11 +249,11 @@ def by_scalar_masks(dest, source, ctx, B: tl.constexpr):
     shmem.atomic_add(dest + here * B + offs, 100, right, ctx, mask=here != 0)
 
 
-def test_a_mask_may_be_one_truth_value_for_a_tile(job, place, show, ctx):
+def test_a_mask_may_be_one_truth_value_for_a_tile(job, place, finish, show, ctx):
     source, dest = place(np.arange(8)), place(np.zeros(24, np.int64))
     pyshmem.barrier_all()
     by_scalar_masks[(3,)](dest, source, ctx, B=8)
-    show(dest)
+    finish()
     pyshmem.barrier_all()
     assert show(dest).tolist() == [0] * 8 + list(range(100, 108)) + [100] * 8
 

@@ -27,12 +27,12 @@ def round_trip(dest, back, source, n, ctx, B: tl.constexpr):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("nelems", [1, 100, 256])
-def test_what_is_stored_is_loaded_back(job, place, show, ctx, dtype, nelems):
+def test_what_is_stored_is_loaded_back(job, place, finish, show, ctx, dtype, nelems):
     values = (np.arange(256) % 100 + job.my_pe).astype(pyshmem.empty(0, dtype).dtype)
     source, dest, back = place(values), place(np.zeros_like(values)), place(np.zeros_like(values))
     pyshmem.barrier_all()
     round_trip[(4,)](dest, back, source, nelems, ctx, B=64)
-    show(back)
+    finish()
     pyshmem.barrier_all()
     left = (job.my_pe - 1) % job.n_pes
     expected = (np.arange(256) % 100 + left).astype(values.dtype)
@@ -51,12 +51,12 @@ def move(dest, got, copied, source, mine, ctx, B: tl.constexpr):
     shmem.copy(copied + rows, source + rows, right, left, ctx)
 
 
-def test_put_get_and_copy_of_blocks_of_two_dimensions(job, place, show, ctx):
+def test_put_get_and_copy_of_blocks_of_two_dimensions(job, place, finish, show, ctx):
     mine, source = (place(np.arange(64.0) + 100 * job.my_pe) for _ in range(2))
     dest, got, copied = (place(np.zeros(64)) for _ in range(3))
     pyshmem.barrier_all()
     move[(1,)](dest, got, copied, source, mine, ctx, B=16)
-    show(got)
+    finish()
     pyshmem.barrier_all()
     left = (job.my_pe - 1) % job.n_pes
     assert (show(dest) == np.arange(64) + 100 * left).all()
@@ -100,11 +100,11 @@ def add_tile(dest, ctx, B: tl.constexpr):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_tiles_are_added(job, place, show, ctx, dtype):
+def test_tiles_are_added(job, place, finish, show, ctx, dtype):
     dest = place(np.zeros(32, dtype))
     pyshmem.barrier_all()
     add_tile[(3,)](dest, ctx, B=32)
-    show(dest)
+    finish()
     pyshmem.barrier_all()
     assert show(dest).tolist() == [4.5 * job.n_pes] * 31 + [0]
 
@@ -120,7 +120,7 @@ def own_pointer(dest, ctx):
     tl.store(shmem.ptr(dest, shmem.my_pe(ctx), ctx), 5)
 
 
-def test_ptr_is_a_plain_pointer(job, place, show, ctx, fault, near):
+def test_ptr_is_a_plain_pointer(job, place, finish, show, ctx, fault, near):
     dest = place(np.zeros(job.n_pes, np.int32))
     pyshmem.barrier_all()
     if not near:
@@ -131,7 +131,7 @@ def test_ptr_is_a_plain_pointer(job, place, show, ctx, fault, near):
             assert "is not reached by loads and stores" in message
         return
     by_pointer[(1,)](dest, ctx)
-    show(dest)
+    finish()
     pyshmem.barrier_all()
     assert show(dest).tolist() == [10 + pe for pe in range(job.n_pes)]
 
@@ -303,14 +303,14 @@ def to_many(dest, back, counts, source, pes, ctx, B: tl.constexpr):
     tl.store(back + places, shmem.load(mine + places, to, ctx))
 
 
-def test_a_tile_may_have_a_pe_for_each_element(job, place, show, ctx, fault):
+def test_a_tile_may_have_a_pe_for_each_element(job, place, finish, show, ctx, fault):
     n, columns = job.n_pes, np.arange(8)
     source = np.arange(16, dtype=np.float32) + 100 * job.my_pe
     dest, back = place(np.zeros(16 * n, np.float32)), place(np.zeros(16, np.float32))
     counts, pes = place(np.zeros(8, np.int32)), place((columns + 1) % n)
     pyshmem.barrier_all()
     to_many[(1,)](dest, back, counts, place(source), pes, ctx, B=8)
-    show(dest)
+    finish()
     pyshmem.barrier_all()
     own = (columns + 1) % n == job.my_pe
     for pe in range(n):

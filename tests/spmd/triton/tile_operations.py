@@ -188,7 +188,7 @@ def atomic(x, y, out, WHAT: tl.constexpr):
     if WHAT == "atomic add":
         old = tl.atomic_add(x + i, w)
     elif WHAT == "masked atomic add":
-        old = tl.atomic_add(x + i, w, mask=i < 4)
+        old = tl.where(i < 4, tl.atomic_add(x + i, w, mask=i < 4), 0.0)
     elif WHAT == "atomic max":
         old = tl.atomic_max(x + i, w)
     elif WHAT == "atomic exchange":

@@ -92,8 +92,10 @@ def _interpret(kernel: Any, dimensions: Any, arguments: list[Any], number: int |
             return
         threads = math.prod(dimensions[1])
         scheduler.RECORD.begins(grid, threads)
-        grid.run()
-        scheduler.RECORD.ends(grid, threads)
+        try:
+            grid.run()
+        finally:  # of a kernel that raises no thread goes on either
+            scheduler.RECORD.ends(grid, threads)
 
 
 #: Runs a kernel's grid, given its dimensions, its arguments and its word MODULE: device cpu has another.

@@ -303,8 +303,8 @@ def _described(base: str) -> effects.Describe | None:
         return _barrier
     if base in _COLLECTIVES:
         return lambda given: _collective(base, given)
-    if match := re.fullmatch(r"(?:wait_until|test)_(?:all|any|some)(?:_vector)?", base):
-        return _wait_set(match[0].endswith("_vector"))
+    if match := re.fullmatch(r"(?:wait_until|test)_(all|any|some)(_vector)?", base):
+        return _wait_set(match[1], bool(match[2]))
     return effects.ROUTINES.get(base)
 
 
@@ -380,8 +380,8 @@ def _plain(array: Any) -> Any:
     return ndarray_of(array).view(np.ndarray).reshape(-1)
 
 
-def _wait_set(vector: bool) -> effects.Describe:
-    """Who has waited for some of a set has heard those that satisfy, whatever the routine has told."""
+def _wait_set(which: str, vector: bool) -> effects.Describe:
+    """Who has waited for some of a set has heard those that the routine tells, and no others."""
 
     def describe(given: dict[str, Any]) -> effects.Described:
         span = memory.Span(given["ivars"])
@@ -391,11 +391,18 @@ def _wait_set(vector: bool) -> effects.Describe:
         if count > min(span.nelems, count if values is None else values.size):
             raise memory.Unknown  # a fault of the kernel
         left = [n for n in range(count) if status is None or n >= status.size or not status[n]]
-        rows = [(n, given["cmp_value"] if values is None else values[n]) for n in left]
-        waits = [(n, v, effects.wait_for(span, n, given["cmp"], v)) for n, v in rows]
+        rows = {n: given["cmp_value"] if values is None else values[n] for n in left}
+        waits = {n: effects.wait_for(span, n, given["cmp"], v) for n, v in rows.items()}
+        indices = _plain(given["indices"]) if which == "some" else None
 
         def behind(result: Any) -> list[tuple[Any, ...]]:
-            return [w(None) for n, v, w in waits if effects.holds(span, n, given["cmp"], v)]
+            if which == "any":
+                told = [int(result)]
+            elif indices is not None:
+                told = [int(n) for n in indices[: int(result)]]
+            else:
+                told = left if result is None or result else []
+            return [waits[n](None) for n in told if n in waits]
 
         return [], behind
 
