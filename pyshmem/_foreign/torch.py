@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,9 @@ TEAM_OF_GROUP = Hook(dist.ProcessGroup, "team")
 #: Of torch's ProcessGroup, which gives the numbers of backends that it knows by name alone.
 SEQUENCE_NUMBER = Hook(dist.ProcessGroup, "_get_sequence_number_for_group")
 
+#: Makes a process group of torch; what pyshmem puts around it attaches a recorder.
+NEW_GROUP = Hook(distributed_c10d, "_new_process_group_helper", "group_size group_rank")
+
 #: Reads all elements, and is no operator.
 TOLIST = Hook(torch.Tensor, "tolist")
 
@@ -51,6 +55,7 @@ HOOKS = (
     TOLIST,
     DDP_HOOK,
     SEQUENCE_NUMBER,
+    NEW_GROUP,
     *(Hook(torch, name) for name in ("_scaled_mm", "_neg_view")),
     *(Hook(torch._C, name) for name in ("_AutoDispatchBelowAutograd", "_functorch")),
     Hook(torch._C._functorch, "is_functorch_wrapped_tensor"),
@@ -90,14 +95,29 @@ def has_backend(name: str) -> bool:
     return name.upper() in dist.Backend._plugins
 
 
-def without_recorder(name: str) -> None:
-    """Tell torch that it has no recorder to attach to the backend's groups.
+#: Torch's flight recorder for any backend in C++; None: before torch 2.14.
+_RECORDER: Any = getattr(torch._C._distributed_c10d, "FlightRecorderHook", None)
 
-    From 2.15 on it attaches one to the C++ backend of a group, unless it is one of these. A group in
-    Python has none to attach it to, and torch would raise.
+
+def record_groups_of(name: str, recorded: bool) -> None:
+    """Say whether torch attaches its flight recorder to a backend's groups, which it does from 2.15 on.
+
+    It cannot to a group in Python, whose backend is not to be had: it would raise.
     """
     unrecorded: set[str] = getattr(distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", set())
-    unrecorded.add(name)
+    (unrecorded.discard if recorded else unrecorded.add)(name)
+
+
+def recorder_of(group: Any) -> Any:
+    """Torch's flight recorder, attached to a group until what this returns is dropped.
+
+    None: there is none, it is off, or torch attaches it itself.
+    """
+    if _RECORDER is None or hasattr(distributed_c10d, "_maybe_attach_flight_recorder"):
+        return None
+    names = "TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"  # as torch itself reads them
+    size = next((text for name in names if (text := os.environ.get(name))), "2000")
+    return _RECORDER.attach(group) if int(size) > 0 else None
 
 
 #: Keeps what is registered with torch's dispatcher.

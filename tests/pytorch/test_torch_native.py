@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("torch", reason="make test-torch installs it")
 
+from torch._C import _distributed_c10d as c10d
 from torch_cases import BEGIN, VARIABLES, check
 
 NATIVE = {"PYSHMEM_TORCH_GROUPS": "native"}
@@ -311,12 +312,82 @@ def test_waits_end_in_time_and_a_barrier_names_who_is_missing(run_pes: Callable)
             lambda: dist.recv(torch.ones(2), 1, group=group),
             lambda: dist.all_reduce(torch.ones(2), group=group, async_op=True).wait(),
         ):
-            with pytest.raises(pyshmem.ShmemTimeout, match="timeout of 0.5 s is over"):
+            with pytest.raises(pyshmem.ShmemTimeout, match="timeout of 0.5 s is over") as told:
                 call()
+        calls = str(told.value).partition("this rank's last calls of the group:")[2]
+        assert calls.split("\\n  call ")[1:] == [
+            "1, all_reduce of 2 Float: done", "2, all_reduce of 2 Float: not done",
+            "3, barrier: not done", "4, recv of 2 Float: not done",
+            "5, all_reduce of 2 Float: not done",
+        ], calls
     dist.barrier()
     dist.distributed_c10d._abort_process_group(group)
     """
     check_native(run_pes, 3, code)
+
+
+@needs_compiler
+def test_a_time_out_of_a_call_says_the_last_calls_of_the_rank(run_pes: Callable) -> None:
+    """The last eight: those before have gone."""
+    code = """
+    import os, time
+    for i in range(9):
+        dist.broadcast(torch.ones(i + 1), 0)
+    if me == 0:
+        with pytest.raises(pyshmem.ShmemTimeout) as told:
+            dist.all_reduce(torch.ones(5, dtype=torch.int32))
+        first, *calls = told.value.__notes__[-1].split("\\n  call ")
+        assert first == "this rank's last calls of the group:" and len(calls) == 8, calls
+        assert calls[0] == "3, broadcast of 3 Float: done", calls
+        assert calls[-1] == "10, all_reduce of 5 Int: not done", calls
+        print("ok", flush=True)
+    time.sleep(3)
+    print("ok" * me, flush=True)
+    os._exit(0)
+    """
+    check(run_pes, 2, code, BEGIN, **NATIVE, PYSHMEM_TIMEOUT="1")
+
+
+@needs_compiler
+@pytest.mark.skipif(not hasattr(c10d, "FlightRecorderHook"), reason="comes with torch 2.14")
+def test_torchs_flight_recorder_has_the_calls(run_pes: Callable) -> None:
+    code = """
+    import gc, pickle, weakref
+    from torch._C import _distributed_c10d as c10d
+
+    def recorded():
+        return pickle.loads(c10d._dump_fr_trace())
+
+    some = dist.new_group([0, 1], group_desc="two of us")
+    dist.all_reduce(torch.ones(4, 3))
+    if me < 2:
+        dist.all_gather_into_tensor(torch.zeros(2, dtype=torch.int32), torch.ones(1).int(), some)
+    work = dist.barrier(async_op=True)
+    work.wait()
+    found = recorded()
+    assert found["pg_config"]["0"]["desc"] == "default_pg", found["pg_config"]
+    entries = [
+        (one["process_group"][1], one["profiling_name"].partition(":")[2], one["input_sizes"],
+         one["input_dtypes"]) for one in found["entries"]
+    ]
+    wanted = [
+        ("default_pg", "allreduce", [[4, 3]], ["Float"]), ("two of us", "allgather", [[1]], ["Int"]),
+        ("default_pg", "barrier", [], []),
+    ]
+    assert entries == [one for one in wanted if me < 2 or one[0] == "default_pg"], entries
+    assert any("pyshmem" not in frame["filename"] for frame in found["entries"][0]["frames"])
+    if me < 2:
+        group = weakref.ref(some._get_backend(torch.device("cpu")).group)
+        dist.destroy_process_group(some)
+        del some
+        gc.collect()
+        assert group() is None
+    """
+    check_native(run_pes, 3, code)
+    off = "from torch._C import _distributed_c10d as c10d\ndist.barrier()\n"
+    check_native(
+        run_pes, 1, f"{off}assert b'barrier' not in c10d._dump_fr_trace()", TORCH_FR_BUFFER_SIZE="0"
+    )
 
 
 @needs_compiler

@@ -308,6 +308,7 @@ def _reduction(opts: Any, tensor: torch.Tensor) -> Reduction:
 def _make(store: Any, rank: int, size: int, options: Any, name: str, seconds: float) -> Any:
     """A group for torch: a backend in C++, or a process group in Python."""
     lanes = native.lanes()
+    foreign.record_groups_of(NAME, lanes is not worker_queues)
     if lanes is worker_queues:
         return ShmemProcessGroup(store, rank, size, options, name)
     group = Collectives(store, rank, size, options, name, lanes)
@@ -347,6 +348,19 @@ def _of_our_groups_too(plain: Callable[[Any], int]) -> Callable[[Any], int]:
     return call
 
 
+def _recorded(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Torch's maker of groups, which attaches the flight recorder to ours in C++."""
+
+    def call(*args: Any, **named: Any) -> Any:
+        made = plain(*args, **named)
+        backend = _ours(made[0]) if isinstance(made[0], dist.ProcessGroup) else None
+        if backend is not None:
+            backend.group.recorder = foreign.recorder_of(made[0])
+        return made
+
+    return call
+
+
 def register() -> None:
     """Make torch.distributed know the backend."""
     if foreign.has_backend(NAME):
@@ -355,7 +369,7 @@ def register() -> None:
     on_gpus = torch.backends.cuda.is_built() and may_have_gpu()
     devices = ["cpu", "cuda"] if on_gpus else ["cpu"]
     dist.Backend.register_backend(NAME, _create, extended_api=True, devices=devices)
-    foreign.without_recorder(NAME)
+    foreign.NEW_GROUP.wrap(_recorded)
     foreign.TEAM_OF_GROUP.offer(property(team_of_group))
     foreign.SEQUENCE_NUMBER.wrap(_of_our_groups_too)
     foreign.DDP_HOOK.wrap(_without_cpp_futures)

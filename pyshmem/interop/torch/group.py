@@ -83,6 +83,7 @@ class Group:
         self, store: Any, rank: int, size: int, options: Any, name: str = "", lanes: Any = worker_queues
     ) -> None:  # fmt: skip
         self._lanes_of = lanes
+        self.recorder: Any = None  # torch's, of the flight recorder; it holds torch's group
         self.quick: Any = None  # what does calls of few bytes in C++, once members compare none
         self._rank, self._n, self._name, self._desc = rank, size, name, "undefined"
         self._members: Members | None = None
@@ -386,6 +387,7 @@ class Group:
     def shutdown(self) -> None:
         """End the group: complete its calls, then give its team and its memory back. By all members."""
         members, self._members = self._members, None
+        self.recorder = None
         if members is None:
             return
         for (kind, _), lane in self._lanes.items():
@@ -416,6 +418,7 @@ class Group:
         Calls of the other members that would wait for this one fail.
         """
         members, self._members = self._members, None
+        self.recorder = None
         if members is not None and runtime.initialized():
             check(lib.ishmemx_team_leave(members.team.handle))
         self._tell_leaving()

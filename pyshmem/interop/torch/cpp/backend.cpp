@@ -44,7 +44,7 @@ class Backend final : public c10d::Backend {
     }
     void setSequenceNumberForGroup() override {}
     uint64_t getSequenceNumberForGroup() override {
-        return calls_;
+        return calls_->count();
     }
 
     WorkPtr allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts) override {
@@ -188,8 +188,8 @@ class Backend final : public c10d::Backend {
     }
 
     Given give(c10d::OpType op, const char *title, const Tensors *inputs) {
-        calls_++;
-        return {op, titles_.at(title).c_str(), inputs, limit_, false};
+        const char *name = titles_.at(title).c_str();
+        return {op, name, inputs, limit_, false, calls_, calls_->begin(title, inputs)};
     }
     // A call whose time is torch's default is done where its caller waits; one with less has a thread, so that a wait
     // can end before it.
@@ -203,7 +203,13 @@ class Backend final : public c10d::Backend {
     template <class... Arguments> WorkPtr call(const char *method, const Given &about, const Arguments &...arguments) {
         Untraced untraced;
         Giving giving(about);
-        py::object work = group_.get().attr(method)(arguments...);
+        py::object work;
+        try {
+            work = group_.get().attr(method)(arguments...);
+        } catch (...) {
+            about.become(Calls::State::FAILED);
+            throw;
+        }
         if (!quick_) {
             py::object quick = group_.get().attr("quick");
             if (!quick.is_none())
@@ -228,7 +234,7 @@ class Backend final : public c10d::Backend {
     std::map<std::string, std::string> titles_; // never changed: works keep what c_str() says
     std::shared_ptr<Quick> quick_;
     std::optional<std::vector<WorkPtr>> begun_; // since startCoalescing
-    std::atomic<uint64_t> calls_{0};
+    const std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
 };
 
 } // namespace

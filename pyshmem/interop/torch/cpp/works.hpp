@@ -5,6 +5,7 @@
 // holding one of them.
 #pragma once
 
+#include "calls.hpp"
 #include "python.hpp"
 
 #include <ATen/record_function.h>
@@ -98,6 +99,13 @@ struct Given {
     const Tensors *inputs = nullptr; // that the profiler shows
     Millis limit{0};                 // of a wait; 0: none
     bool at_once = false;            // the caller waits for it
+    std::shared_ptr<Calls> calls;    // of the group
+    uint64_t number = 0;             // of this call among them
+
+    void become(Calls::State state) const {
+        if (calls)
+            calls->become(number, state);
+    }
 };
 thread_local const Given *given = nullptr;
 
@@ -133,7 +141,12 @@ class HostWork final : public c10d::Work {
 
     HostWork(const Given *about, Tensors outputs, Call call)
         : Work(-1, about ? about->op : c10d::OpType::UNKNOWN, title_of(about), inputs_of(about)), depth(::depth),
-          outputs_(std::move(outputs)), call_(std::move(call)), limit_(about ? about->limit : Millis(0)) {}
+          outputs_(std::move(outputs)), call_(std::move(call)), limit_(about ? about->limit : Millis(0)) {
+        if (about) {
+            calls_ = about->calls;
+            number_ = about->number;
+        }
+    }
 
     const int depth;
 
@@ -147,6 +160,10 @@ class HostWork final : public c10d::Work {
             failed = std::current_exception();
         }
         call_ = nullptr;
+        if (failed && calls_)
+            tell_calls(failed);
+        if (calls_)
+            calls_->become(number_, failed ? Calls::State::FAILED : Calls::State::DONE);
         finish(failed);
         bool asked;
         {
@@ -169,8 +186,8 @@ class HostWork final : public c10d::Work {
         while (!cv_.wait_for(lock, limit.count() ? std::min(limit, POLL) : POLL, [this] { return completed_; })) {
             lock.unlock();
             if (limit.count() && Clock::now() - begin >= limit)
-                fail(hooks->timeout,
-                     c10::str("not done: its timeout of ", std::chrono::duration<double>(limit).count(), " s is over"));
+                fail(hooks->timeout, c10::str("not done: its timeout of ", std::chrono::duration<double>(limit).count(),
+                                              " s is over", calls_ ? std::string(SAID) + calls_->text() : ""));
             look_for_signals();
             lock.lock();
         }
@@ -254,6 +271,20 @@ class HostWork final : public c10d::Work {
 
   private:
     static constexpr Millis POLL{100};
+    static constexpr const char *SAID = "; this rank's last calls of the group:";
+
+    // A note of the last calls behind a time-out.
+    void tell_calls(const std::exception_ptr &failed) const {
+        try {
+            std::rethrow_exception(failed);
+        } catch (const Failure &failure) {
+            with_python([&] {
+                if (PyObject_IsInstance(failure.value().ptr(), hooks->timeout.ptr()) == 1)
+                    failure.value().attr("add_note")(std::string(SAID + 2) + calls_->text());
+            });
+        } catch (...) { // of C++: no time-out of pyshmem's
+        }
+    }
 
     void set(py::handle future) {
         py::gil_scoped_acquire gil;
@@ -273,6 +304,8 @@ class HostWork final : public c10d::Work {
     Tensors outputs_;
     Call call_;
     Millis limit_;
+    std::shared_ptr<Calls> calls_; // of the group; none: it is no call of torch's
+    uint64_t number_ = 0;
     FuturePtr future_;
     std::shared_ptr<Held> for_python_;
     bool future_set_ = false;
@@ -470,13 +503,16 @@ class StreamLane {
         c10::impl::VirtualGuardImpl guard(stream_.device_type());
         begin_.record(guard.getStream(stream_.device()));
         begin_.block(stream_);
-        auto work = c10::make_intrusive<StreamWork>(std::exchange(given, nullptr), stream_, std::move(outputs));
+        const Given *about = std::exchange(given, nullptr);
+        auto work = c10::make_intrusive<StreamWork>(about, stream_, std::move(outputs));
         {
             c10::StreamGuard current(stream_);
             c10::NoGradGuard no_grad;
             call(given_);
             work->started();
         }
+        if (about)
+            about->become(Calls::State::ON_STREAM);
         for (const auto &tensor : used)
             guard.recordDataPtrOnStream(tensor.storage().data_ptr(), stream_);
         return work;
