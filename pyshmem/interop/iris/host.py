@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import pickle
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,14 @@ def _torch() -> Any:
     import torch
 
     return torch
+
+
+class _Bits(NamedTuple):
+    """A tensor that NumPy has no dtype for, as it is sent."""
+
+    words: np.ndarray
+    dtype: Any
+    shape: tuple[int, ...]
 
 
 class Iris(Creators):
@@ -173,18 +181,24 @@ class Iris(Creators):
         ccl.barrier_kernel[(1,)](shmem.context())
 
     def broadcast(self, value: Any, source_rank: int = 0, *, src: int | None = None) -> Any:
-        """``value`` of ``source_rank``: anything that pickles; of a tensor a NumPy array.
+        """``value`` of ``source_rank``: anything that pickles.
 
-        ``src`` is another name of ``source_rank``, as later collectives of Iris have it.
+        Of a tensor a NumPy array, or, of a dtype that NumPy does not have, a tensor in host memory.
+        ``src`` is another name of ``source_rank``, as later collectives of Iris have it. What cannot be
+        sent is an error on all ranks.
         """
         if src is not None:
             source_rank = src
-        mine = self.cur_rank == source_rank
-        if mine and self._torch is not None and isinstance(value, self._torch.Tensor):
-            value = value.detach().cpu().numpy()
-        data = np.frombuffer(pickle.dumps(value), np.uint8) if mine else None
-        size = creation.full(1, 0 if data is None else data.size, dtype=np.int64)
+        data, error = None, None
+        if self.cur_rank == source_rank:
+            try:
+                data = np.frombuffer(pickle.dumps(self._in_host_memory(value)), np.uint8)
+            except Exception as why:  # any: the others are told
+                error = why
+        size = creation.full(1, -1 if error else 0 if data is None else data.size, dtype=np.int64)
         nbytes = int(rma.g(size, source_rank))
+        if nbytes < 0:
+            raise error or ValueError(f"rank {source_rank} has a value that it cannot send")
         buffer = creation.zeros(nbytes, np.uint8)
         if data is not None:
             buffer[:] = data
@@ -192,7 +206,20 @@ class Iris(Creators):
         got = np.empty(nbytes, np.uint8)
         rma.get(got, buffer, source_rank)
         sync.barrier_all()
-        return pickle.loads(got.tobytes())
+        sent = pickle.loads(got.tobytes())
+        if isinstance(sent, _Bits):
+            return self._torch.from_numpy(sent.words).view(sent.dtype).reshape(sent.shape)
+        return sent
+
+    def _in_host_memory(self, value: Any) -> Any:
+        if self._torch is None or not isinstance(value, self._torch.Tensor):
+            return value
+        value = value.detach().cpu().resolve_conj().resolve_neg()
+        try:
+            return value.numpy()
+        except TypeError:  # bfloat16, FP8, which pickle cannot have either
+            words = value.flatten().view(self._torch.uint8).numpy()
+            return _Bits(words, value.dtype, tuple(value.shape))
 
     def broadcast_tensor(self, value: Any, source_rank: int = 0) -> Any:
         """The array of ``source_rank``, as NumPy's."""

@@ -131,3 +131,32 @@ def test_products_with_a_collective(ctx):
     assert np.allclose(values(whole), left.reshape(-1, k) @ right[0], atol=1e-3)
     with pytest.raises(ValueError, match="columns"):
         ctx.ops.all_gather_matmul(out, a, on_device(right[0, :3]))
+
+
+def test_tensors_of_any_kind_are_broadcast(ctx):
+    """By their values, and by their bits where NumPy has no such dtype."""
+    if torch is None:
+        pytest.skip("torch is not installed")
+    root = ctx.num_ranks - 1
+    complex_ones = torch.tensor([1 + 2j, 3 - 4j])
+    for tensor, wanted in (
+        (torch.arange(3.0, requires_grad=True), [0, 1, 2]),
+        (complex_ones.conj(), [1 - 2j, 3 + 4j]),
+        (complex_ones.conj().imag, [-2, 4]),
+        (torch.tensor([1.5, -2]).to(torch.bfloat16), [1.5, -2]),
+        (torch.tensor([[1.5], [-2]]).to(torch.float8_e4m3fn), [[1.5], [-2]]),
+        (torch.tensor(3.0).to(torch.bfloat16), 3),
+    ):
+        got = ctx.broadcast(tensor if ctx.cur_rank == root else None, src=root)
+        if isinstance(got, torch.Tensor):
+            assert got.dtype == tensor.dtype
+            got = got.float()
+        assert got.tolist() == wanted
+
+
+def test_what_cannot_be_broadcast_is_told_on_all_ranks(ctx):
+    """And the next call works."""
+    root = ctx.num_ranks - 1
+    with pytest.raises((ValueError, AttributeError, TypeError)):
+        ctx.broadcast((lambda: 1) if ctx.cur_rank == root else None, src=root)
+    assert ctx.broadcast(ctx.cur_rank, root) == root
