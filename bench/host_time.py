@@ -7,6 +7,7 @@ one behind another, behind which the GPU is waited for outside of the clock. Way
 
 norm: all_reduce_rmsnorm with a residual, launched by the extension and by Triton.
 layer: two of these less two of torch's norms with the addition before them.
+step: the same in a decode step of 32 layers, a product before each; us of all, and more a layer.
 stream: put, sum_reduce and others with stream=; the same by the functions behind the extension.
 """
 
@@ -27,8 +28,8 @@ from pyshmem import fused
 from pyshmem._torch import launches
 from pyshmem.bench.timing import slowest
 
-TURNS, CALLS = 15, 100
-PARTS = ("norm", "layer", "stream")
+TURNS, CALLS, LAYERS = 15, 100, 32
+PARTS = ("norm", "layer", "step", "stream")
 ROWS = ((1, 4096), (6, 6144), (8, 8192), (128, 8192))
 
 Calls = dict[str, Callable[[], Any]]
@@ -140,6 +141,38 @@ def layer(host: Host) -> None:
         if host.job.my_pe == 0:
             more = round(row["two fused"] - row["two norms"], 2)
             print(json.dumps({"what": "layer", "hidden": hidden, "more": more}), flush=True)
+
+
+def step(host: Host) -> None:
+    for rows, hidden in ((1, 4096), (8, 8192)) if host.on_gpu else ROWS[:1]:
+        x, residual, weight = tensors(host, rows, hidden)
+        product = torch.randn(512, hidden, device=host.device, dtype=x.dtype)
+
+        def fused_norm(x: Any, residual: Any, weight: Any = weight) -> Any:
+            return fused.all_reduce_rmsnorm(x, weight, residual=residual)[:2]
+
+        def plain_norm(x: Any, residual: Any, weight: Any = weight) -> Any:
+            total = x + residual
+            return torch.nn.functional.rms_norm(total, weight.shape, weight, 1e-6), total
+
+        def steps(
+            norm: Callable[..., Any], x: Any = x, residual: Any = residual, product: Any = product
+        ) -> None:
+            for _ in range(2 * LAYERS):
+                x, residual = norm(x[:, :512] @ product, residual)
+
+        ways: Calls = {
+            "fused": lambda steps=steps, norm=fused_norm: steps(norm),
+            "norms": lambda steps=steps, norm=plain_norm: steps(norm),
+        }
+        calls, host.calls = host.calls, min(host.calls, 5)  # the GPU's queue would fill up
+        row = host.compare("step", ways, rows=rows, hidden=hidden, layers=LAYERS)
+        host.calls = calls
+        if host.job.my_pe == 0:
+            more = round((row["fused"] - row["norms"]) / LAYERS, 2)
+            print(
+                json.dumps({"what": "step", "hidden": hidden, "more_a_layer_us": more}), flush=True
+            )
 
 
 def stream(host: Host) -> None:

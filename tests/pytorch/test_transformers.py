@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -20,13 +22,29 @@ def test_tiny_models_are_as_on_one_pe(run_pes: Callable) -> None:
     run(run_pes, 2, "models", device="sim")
 
 
-def test_the_plugins_of_vllm_and_sglang(run_pes: Callable) -> None:
-    run(run_pes, 2, "engines", device="sim")
+def test_the_plugins_of_vllm_and_sglang(run_pes: Callable, tmp_path: Path) -> None:
+    run(run_pes, 2, "engines", tmp_path / "store", device="sim")
 
 
 @pytest.mark.long
 def test_all_kinds_of_models_are_as_on_one_pe(run_pes: Callable) -> None:
     run(run_pes, 2, "models", "all", device="sim")
+
+
+def test_tokens_a_second(run_pes: Callable) -> None:
+    program = PROGRAMS.parents[2] / "bench" / "generate.py"
+    done = run_pes(2, program, device="sim", timeout=200, env=OFFLINE, check=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert [(row["backend"], row["how"]) for row in rows] == [
+        ("pyshmem", "eager"),
+        ("gloo", "eager"),
+    ]
+    assert all(row["tokens_s"] > 0 for row in rows)
+
+
+@pytest.mark.gpu
+def test_the_plugins_of_vllm_and_sglang_on_gpus(run_pes: Callable, tmp_path: Path) -> None:
+    run(run_pes, 2, "engines", tmp_path / "store", device="cuda")
 
 
 @pytest.mark.gpu

@@ -8,6 +8,7 @@ with those of wheels that are installed.
 
 from __future__ import annotations
 
+import os
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -18,15 +19,25 @@ import torch.distributed as dist
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import pyshmem
-import pyshmem.interop.torch as symmetric
 from pyshmem.interop import sglang, vllm
 
 torch.set_num_threads(1)
-symmetric.init_process_group("gloo")
-rank, size = dist.get_rank(), dist.get_world_size()
-assert not pyshmem.initialized()
+rank, size = int(os.environ["PYSHMEM_PE"]), int(os.environ["PYSHMEM_N_PES"])
+dist.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=rank, world_size=size)
+on_gpu = os.environ["PYSHMEM_DEVICE"] == "cuda"
+#: Not the GPU of the rank: engines say which one a member has.
+device = torch.device("cuda", size - 1 - rank) if on_gpu else torch.device("cpu")
+torch.set_default_device(device)
+if on_gpu:
+    torch.cuda.set_device(device)
 HIDDEN, WIDTH, LAYERS, EPS = 32, 24, 3, 1e-6
-device = torch.device("cpu")
+
+
+def by_gloo(x):
+    """The sum, as a new tensor."""
+    total = x.cpu().clone()
+    dist.all_reduce(total)
+    return total.to(x.device)
 
 
 class DeviceCommunicator:
@@ -42,9 +53,7 @@ class DeviceCommunicator:
 
     def all_reduce(self, input_):
         self.sums += 1
-        out = input_.clone()
-        dist.all_reduce(out, group=self.device_group)
-        return out
+        return by_gloo(input_)
 
     def destroy(self):
         self.destroyed = True
@@ -99,8 +108,7 @@ class SGLangGroup:
         if not self.ca_comm.disabled and self.ca_comm.should_custom_ar(input_):
             return self.ca_comm.custom_all_reduce(input_)
         self.sums += 1
-        dist.all_reduce(input_, group=self.cpu_group)
-        return input_
+        return by_gloo(input_)
 
     def fused_allreduce_rmsnorm(self, input_, residual_inp_, weight_, eps):
         if self.ca_comm is None or getattr(self.ca_comm, "disabled", True):
@@ -144,9 +152,22 @@ def as_alone(group: Any, tolerances: dict[torch.dtype, float]) -> None:
         x = torch.randn(5, HIDDEN).to(dtype)
         mine, whole = Model(group, dtype)(x), Model(None, dtype)(x)
         assert (mine - whole).abs().max() <= tolerance * whole.abs().max(), (dtype, mine - whole)
-        every = [torch.empty_like(mine) for _ in range(size)]
-        dist.all_gather(every, mine)
-        assert all(torch.equal(one, mine) for one in every)
+        every = [torch.empty_like(mine, device="cpu") for _ in range(size)]
+        dist.all_gather(every, mine.cpu())
+        assert all(torch.equal(one, mine.cpu()) for one in every)
+
+
+def in_a_graph(model: Any, x: torch.Tensor) -> None:
+    """Captured and replayed on other values, the bits are those of the eager model."""
+    graph, given = torch.cuda.CUDAGraph(), x.clone()
+    torch.cuda.synchronize()
+    pyshmem.barrier_all()
+    with torch.cuda.graph(graph):
+        found = model(given)
+    for turn in range(3):
+        given.copy_(x + turn)
+        graph.replay()
+        assert torch.equal(found, model(x + turn))
 
 
 def of_vllm() -> None:
@@ -154,15 +175,20 @@ def of_vllm() -> None:
     communicator = group.device_communicator
     assert pyshmem.initialized()
     assert (pyshmem.my_pe(), pyshmem.n_pes()) == (rank, size)
+    assert pyshmem.init().gpu == (device.index if on_gpu else -1)
+    pyshmem.finalize()
     tolerances = {torch.float64: 1e-13, torch.float32: 1e-5, torch.bfloat16: 0.05}
     as_alone(group, tolerances)
     model = Model(group, torch.float32)
-    x = torch.randn(2, HIDDEN, generator=torch.Generator().manual_seed(3))
+    torch.manual_seed(3)
+    x = torch.randn(2, HIDDEN)
     traced = make_fx(model)(x)
     assert [node.target for node in traced.graph.nodes].count(
         torch.ops.stands_for_vllm.all_reduce.default
     ) == LAYERS
     assert torch.equal(traced(x), model(x))
+    if on_gpu:
+        in_a_graph(model, x)
     part = torch.full((3, 4), rank + 1.0)
     assert torch.equal(group.all_reduce(part), torch.full((3, 4), size * (size + 1) / 2))
     assert torch.equal(part, torch.full((3, 4), rank + 1.0))  # not in place
@@ -214,6 +240,8 @@ def of_sglang() -> None:
     as_alone(group, {torch.float64: 1e-13, torch.float32: 1e-5, torch.bfloat16: 0.05})
     assert group.sums == 0  # float64 is not fused, and is summed
     with group.ca_comm.capture():
+        if on_gpu:
+            in_a_graph(Model(group, torch.bfloat16), torch.ones(2, HIDDEN, dtype=torch.bfloat16))
         assert torch.equal(group.all_reduce(torch.ones(8)), torch.full((8,), float(size)))
     group.ca_comm.disabled = True  # as SGLang does for a time
     assert group.fused_allreduce_rmsnorm(None, None, None, EPS) is None
