@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pictures that have no measured figures, each a function that returns a :class:`svg.Picture`."""
+"""The pictures that have no curves, each a function that returns a :class:`svg.Picture`."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 from svg import WIDTH, Picture
 
@@ -222,4 +225,40 @@ def halo() -> Picture:
     return p
 
 
-ALL = (symmetric_memory, when_is_data_there, what_carries_it, collectives, halo)
+#: The raw results that ``tokens_a_second`` draws.
+GENERATED = Path(__file__).parents[2] / "bench/results/2026-11-27-h100-x2-generate/generate_2.jsonl"
+
+
+def tokens_a_second() -> Picture:
+    rows = [json.loads(line) for line in GENERATED.read_text(encoding="utf-8").splitlines()]
+    found = {
+        (row["hidden"], row["how"], row["backend"]): row["tokens_s"]
+        for row in rows
+        if "backend" in row
+    }
+    most = max(found.values())
+    p = Picture(
+        "tokens-a-second",
+        218,
+        "Tokens a second at batch 1 on two H100s",
+        "Bars: tokens a second of models of hidden 2048 and 4096, in CUDA graphs and eager, by fused "
+        "operations of pyshmem and by NCCL with a compiled norm.",
+    )
+    y = 6
+    for how in ("graph", "eager"):
+        for hidden in (2048, 4096):
+            p.words(0, y + 14, f"{how}, hidden {hidden}", bold=True)
+            for backend, name, colour in (
+                ("pyshmem", "pyshmem", "data"),
+                ("nccl", "NCCL", "other"),
+            ):
+                rate = found[hidden, how, backend]
+                p.words(218, y + 14, name, "dim", anchor="end")
+                p.box(226, y + 2, 190 * rate / most, 16, colour, colour, round_=2)
+                p.words(232 + 190 * rate / most, y + 14, f"{rate:.0f}")
+                y += 22
+            y += 10
+    return p
+
+
+ALL = (symmetric_memory, when_is_data_there, what_carries_it, collectives, halo, tokens_a_second)
