@@ -285,4 +285,13 @@ if library.checks_order():
 
     _record.install(lambda: _importlib.import_module(".device", __name__))
 
+
+def _as_on_a_gpu() -> None:
+    """In the simulator kernels have what GPUs have, and no more, also of who imports Numba alone."""
+    if "numba.cuda.simulator" in _sys.modules and _runtime.device_name() == "sim":
+        _importlib.import_module(".device", __name__)
+
+
+_runtime.on_init(_as_on_a_gpu)
+
 _fast_calls.tell_missing(_sys.modules[__name__])

@@ -11,7 +11,7 @@ from typing import Any
 
 from numba import cuda
 from numba.cuda.simulator import api, kernel, kernelapi
-from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray, FakeWithinKernelCUDAArray
 
 from .hooks import Hook
 
@@ -27,6 +27,8 @@ SHARED = Hook(kernelapi.FakeCUDAModule, "shared")
 #: What waits for all, or copies in the order of a stream.
 COPY_TO_HOST = Hook(FakeCUDAArray, "copy_to_host", "self ary stream")
 COPY_TO_DEVICE = Hook(FakeCUDAArray, "copy_to_device", "self ary stream")
+#: Stores of kernels into arrays that they are given.
+STORE = Hook(FakeWithinKernelCUDAArray, "__setitem__", "self idx val")
 EVENT_RECORD = Hook(api.Event, "record", "self stream")
 EVENT_SYNCHRONIZE = Hook(api.Event, "synchronize", "self")
 EVENT_WAIT = Hook(api.Event, "wait", "self stream")
@@ -42,7 +44,7 @@ push_context = kernel._push_kernel_context
 HOOKS = (
     *(LAUNCH, CONFIGURE, FOR_ALL, COOPERATIVE_BLOCKS, THREADING, GRID_SYNC, SHARED, COPY_TO_HOST),
     *(COPY_TO_DEVICE, EVENT_RECORD, EVENT_SYNCHRONIZE, EVENT_WAIT, *SYNCHRONIZE, PUSH_CONTEXT),
-    JIT,
+    *(JIT, STORE),
 )
 
 

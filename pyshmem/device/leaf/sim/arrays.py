@@ -82,6 +82,18 @@ def _layout_of_item(ndim: int, layout: str, forms: tuple[Any, ...]) -> str:
     return getattr(result, "layout", "C")
 
 
+_ARRAYS = (np.ndarray, FakeCUDAArray, FakeWithinKernelCUDAArray)
+
+
+def store(array: Any, index: Any, value: Any) -> None:
+    """``array[index] = value`` of a kernel. TypeError: an array, which GPUs' compilers do not take."""
+    if isinstance(value, _ARRAYS) and value.ndim:
+        raise TypeError(
+            "an array is assigned to a part of another: kernels copy element by element"
+        )
+    array._item[index] = value
+
+
 def unwrapped(given: Any) -> Any:
     """What is within what Numba's simulator wraps around arguments."""
     if isinstance(given, np.ndarray):

@@ -17,8 +17,8 @@ from ...._core.library import checks_order, lib, refuse_deliver
 from ...._foreign import numba_simulator
 from ....host.kernels import sim_calls
 from ...state import P2P
-from . import queued, scheduler
-from .arrays import kernel_array
+from . import queued, scheduler, source
+from .arrays import kernel_array, store
 from .scheduler import WARP, Grid, SimThread, current, pause, running, running_here
 from .threads import STATE
 
@@ -43,7 +43,10 @@ def _launch(kernel: Any, *arguments: Any) -> Any:
     """Replaces the simulator's kernel call: launches from the host, calls from kernels."""
     if (thread := running_here()) is not None:
         thread.grid.enter(kernel.fn)
+        source.check(kernel.fn, True)
         return kernel.fn(*arguments)
+    if run_grid_of is _interpret:  # a compiler says it itself
+        source.check(kernel.fn, False)
     if handle := queued.handle_of(kernel.stream):
         return _queue(kernel, arguments, handle)
     with _turn:
@@ -292,6 +295,7 @@ def install(finish_all: Callable[[], None]) -> None:
     numba_simulator.COOPERATIVE_BLOCKS.replace(lambda self, *_: 1 << 20)
     numba_simulator.THREADING.replace(_CurrentThread)
     numba_simulator.GRID_SYNC.replace(lambda self: current().grid.wait(current()))
+    numba_simulator.STORE.replace(store)
     numba_simulator.SHARED.replace(property(lambda self: current().block.shared))
     numba_simulator.look_up(_real_cuda, _of_kernels)
     additions: dict[str, Callable[..., Any]] = {

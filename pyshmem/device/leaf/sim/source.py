@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What kernels cannot say on a GPU, told before the simulator runs them as Python.
+
+The simulator would run it, and a compiler for GPUs refuses it later, on another machine and in other
+words. Each rule was tried with Numba-CUDA's compiler (``tests/unit/test_kernel_source.py`` tries them
+again); what only the types of values say is left to it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+import textwrap
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+_PRINT = 'kernels print numbers and texts as they are: print("x is", x)'
+_VALUES = "kernels have numbers, tuples and arrays; cuda.local.array(4, dtype) is one of a thread"
+
+#: Statements and expressions by their class, and what is said of them.
+_NODES: dict[type[ast.AST], str] = {
+    ast.Dict: f"a dict: {_VALUES}",
+    ast.DictComp: f"a dict: {_VALUES}",
+    ast.Set: f"a set: {_VALUES}",
+    ast.SetComp: f"a set: {_VALUES}",
+    ast.ListComp: f"a list: {_VALUES}",
+    ast.GeneratorExp: f"a generator: {_VALUES}",
+    ast.Try: "try: kernels catch nothing",
+    ast.With: "with: kernels have no context managers",
+    ast.Import: "import: it belongs at the head of the program",
+    ast.ImportFrom: "import: it belongs at the head of the program",
+    ast.Global: "global: kernels write into arrays that they are given",
+    ast.Delete: "del: kernels free nothing",
+    ast.ClassDef: "a class: kernels make no objects",
+    ast.Yield: "yield: kernels are no generators",
+    ast.YieldFrom: "yield: kernels are no generators",
+    ast.Await: "await: kernels are no coroutines",
+}
+
+#: Functions of NumPy that make an array, whatever they are given.
+_MAKERS = (
+    "array ascontiguousarray asfortranarray arange concatenate copy cumsum diff empty empty_like "
+    "eye full full_like hstack identity linspace ones ones_like outer repeat roll sort stack "
+    "tile unique vstack where zeros zeros_like"
+)
+_ARRAYS = (
+    "kernels make arrays by cuda.local.array and cuda.shared.array alone, with a constant shape"
+)
+
+
+@functools.cache
+def _makers() -> dict[int, str]:
+    return {id(getattr(np, name)): name for name in _MAKERS.split()}
+
+
+def _value(node: ast.AST, names: dict[str, Any]) -> Any:
+    """What a name, or an attribute of a module, is when the kernel is launched; None: not known."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    if isinstance(node, ast.Attribute):
+        owner = _value(node.value, names)
+        if isinstance(owner, types.ModuleType):
+            return getattr(owner, node.attr, None)
+    return None
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _of_call(node: ast.Call, names: dict[str, Any]) -> str:
+    called = _value(node.func, names)
+    if called is str or (
+        isinstance(node.func, ast.Attribute)
+        and _is_text(node.func.value)
+        and node.func.attr == "format"
+    ):
+        return f"a text that is made: {_PRINT}"
+    if maker := _makers().get(id(called)):
+        return f"numpy.{maker}: {_ARRAYS}"
+    if isinstance(getattr(called, "__self__", None), np.random.RandomState):
+        return "numpy.random: numba.cuda.random has generators for kernels"
+    return ""
+
+
+def _of(node: ast.AST, parent: ast.AST, names: dict[str, Any]) -> str:
+    """What is said of a node; empty: nothing."""
+    if isinstance(node, ast.Call):
+        return _of_call(node, names)
+    if isinstance(node, ast.FormattedValue):
+        return f"an f-string with a value: {_PRINT}"
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):
+        return f"a text that is made: {_PRINT}"
+    if isinstance(node, ast.List):
+        # Python makes tuples of these.
+        constant = all(isinstance(one, ast.Constant) for one in node.elts) and bool(node.elts)
+        looped = isinstance(parent, (ast.For, ast.Compare)) and constant
+        return "" if looped or not isinstance(node.ctx, ast.Load) else f"a list: {_VALUES}"
+    return _NODES.get(type(node), "")
+
+
+def _nodes(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    for parent in ast.walk(tree):
+        for node in ast.iter_child_nodes(parent):
+            yield node, parent
+
+
+def _returned(body: ast.FunctionDef) -> Iterator[ast.Return]:
+    """``return`` with a value, of the function itself."""
+    todo: list[ast.AST] = list(body.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.Return) and not (
+            node.value is None
+            or (isinstance(node.value, ast.Constant) and node.value.value is None)
+        ):
+            yield node
+        todo += ast.iter_child_nodes(node)
+
+
+def _names(function: types.FunctionType) -> dict[str, Any]:
+    names = vars(builtins) | function.__globals__
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            names.pop(name, None)
+    for name in function.__code__.co_varnames:  # its own variables
+        names.pop(name, None)
+    return names
+
+
+def _tree(function: types.FunctionType) -> ast.FunctionDef | None:
+    """Its source; None: there is none to read, or not of a function alone."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None
+    first = tree.body[0] if len(tree.body) == 1 else None
+    return first if isinstance(first, ast.FunctionDef) else None
+
+
+def refused(function: types.FunctionType, returns: bool) -> Iterator[tuple[int, str]]:
+    """Lines of a kernel, or of a function for kernels, that no GPU compiles, and what they have.
+
+    Args:
+        function: the Python function.
+        returns: may it return a value, as functions that kernels call do?
+    """
+    tree = _tree(function)
+    if tree is None:
+        return
+    before = function.__code__.co_firstlineno - 1
+    names = _names(function)
+    for statement in tree.body:
+        for node, parent in ((statement, tree), *_nodes(statement)):
+            if told := _of(node, parent, names):
+                yield before + getattr(node, "lineno", 1), told
+    if not returns:
+        for node in _returned(tree):
+            yield (
+                before + node.lineno,
+                "return with a value: kernels return nothing, they write into arrays",
+            )
+
+
+@functools.lru_cache(maxsize=1024)
+def check(function: types.FunctionType, returns: bool) -> None:
+    """Raise what no GPU compiles. TypeError: the first line of such, and what is in it."""
+    for line, told in sorted(refused(function, returns)):
+        file = function.__code__.co_filename.rpartition("/")[2]
+        raise TypeError(
+            f"kernel {function.__qualname__} ({file}:{line}) cannot be compiled for a GPU, it has {told}"
+        )

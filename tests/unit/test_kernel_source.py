@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The simulator refuses what no GPU's compiler takes, where a kernel's source says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import kernel_sources
+import numpy as np
+import pytest
+from numba import cuda
+
+import pyshmem.device  # noqa: F401  (kernels as on a GPU)
+from pyshmem.device.leaf.sim import source
+
+REFUSED = [name for name in kernel_sources.KERNELS if name.startswith("refused_")]
+TAKEN = [name for name in kernel_sources.KERNELS if name.startswith("taken_")]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_no_gpu_compiles_is_refused_with_its_line(name: str) -> None:
+    kernel = kernel_sources.KERNELS[name]
+    line = kernel.__code__.co_firstlineno
+    with pytest.raises(
+        TypeError, match=rf"kernel {name} \(kernel_sources\.py:\d+\) cannot"
+    ) as told:
+        cuda.jit(kernel)[1, 1](np.ones(4), np.ones(4))
+    assert line < int(str(told.value).partition("py:")[2].partition(")")[0]) < line + 5
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_gpus_compile_runs(name: str) -> None:
+    cuda.jit(kernel_sources.KERNELS[name])[1, 1](np.ones(4), np.ones(4))
+
+
+def test_the_compiler_says_the_same() -> None:
+    path = Path(kernel_sources.__file__)
+    settings = os.environ | {"NUMBA_ENABLE_CUDASIM": "0"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", path],
+        env=settings,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == TAKEN
+
+
+def test_functions_that_kernels_call_are_looked_at_and_may_return() -> None:
+    @cuda.jit(device=True)
+    def half(x: float) -> float:
+        return x / 2
+
+    @cuda.jit(device=True)
+    def many(x: float) -> float:
+        return float(np.zeros(4)[0] + x)
+
+    @cuda.jit
+    def good(a: np.ndarray) -> None:
+        a[0] = half(a[0])
+
+    @cuda.jit
+    def bad(a: np.ndarray) -> None:
+        a[0] = many(a[0])
+
+    a = np.ones(1)
+    good[1, 1](a)
+    assert a[0] == 0.5
+    with pytest.raises(TypeError, match=r"kernel .*many .*it has numpy\.zeros"):
+        bad[1, 1](a)
+
+
+def test_a_kernel_without_source_is_left_to_the_compiler() -> None:
+    made: dict[str, object] = {}
+    exec("def kernel(a):\n    a[0] = {1: 4}[1]\n", made)
+    a = np.zeros(1)
+    cuda.jit(made["kernel"])[1, 1](a)
+    assert a[0] == 4
+
+
+def test_an_array_is_not_copied_by_a_slice() -> None:
+    @cuda.jit
+    def copies(a: np.ndarray, b: np.ndarray) -> None:
+        a[1:3] = b[1:3]
+
+    @cuda.jit
+    def whole(a: np.ndarray, b: np.ndarray) -> None:
+        a[:] = b
+
+    for kernel in (copies, whole):
+        with pytest.raises(TypeError, match=r"kernels copy element by element"):
+            kernel[1, 1](np.zeros(4), np.ones(4))
+
+
+def test_each_maker_of_arrays_is_numpys() -> None:
+    assert len(source._makers()) == len(source._MAKERS.split())
