@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -335,3 +336,26 @@ def test_a_kernel_without_one_of_its_arguments_is_a_mistake_of_the_program() -> 
     lines = told_of(KERNEL, PYSHMEM_DEVICE="sim", NUMBA_ENABLE_CUDASIM="1")
     assert [line for line in lines if "File" in line] == ['  File "<string>", line 11, in <module>']
     assert "TypeError: kernel() missing 1 required positional argument: 'source'" in lines
+
+
+CHILD = """
+import multiprocessing
+import pyshmem
+
+def work():
+    with pyshmem.init() as job:
+        print(job.n_pes)
+
+child = multiprocessing.get_context("fork").Process(target=work)
+child.start()
+child.join()
+"""
+
+
+def test_a_process_of_multiprocessing_is_told_that_it_is_a_job_by_itself() -> None:
+    place = ("PYSHMEM_", "RANK", "WORLD_SIZE", "OMPI_", "PMI", "SLURM_")
+    alone = {name: value for name, value in os.environ.items() if not name.startswith(place)}
+    command = [sys.executable, "-c", CHILD]
+    done = subprocess.run(command, capture_output=True, text=True, env=alone, timeout=60)
+    assert done.stdout == "1\n"
+    assert "RuntimeWarning: this process of multiprocessing is a job of one PE" in done.stderr

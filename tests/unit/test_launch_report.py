@@ -142,6 +142,7 @@ def test_what_python_writes_is_set_by_one_of_two_variables(monkeypatch: pytest.M
         ("ModuleNotFoundError: No module named 'pyshmem.nonsense'", ""),
         ("AttributeError: SIGNAL_SET", "pyshmem.SIGNAL_SET"),
         ("AttributeError: type object 'Cmp' has no attribute 'CMP_EQ'", "pyshmem.CMP_EQ"),
+        ("AttributeError: '_OpNamespace' 'pyshmem' object has no attribute 'x'", "the operators"),
         ("ValueError: no", ""),
     ],
 )

@@ -9,6 +9,7 @@ import functools
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -183,6 +184,17 @@ def _has_no_place(config: Any) -> bool:
     return "PYSHMEM_PE" not in os.environ and (not config.job or not ffi.string(config.job))
 
 
+def _tell_lone_child() -> None:
+    """A process that multiprocessing starts is a job by itself, though several may have been meant."""
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        text = (
+            "this process of multiprocessing is a job of one PE: pyshmem.launch(function, 4) starts "
+            "four in one job, and so do RANK and WORLD_SIZE in the environment of each"
+        )
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
+
+
 def _start(
     heap_size: int | str | None,
     device_heap_size: int | str | None,
@@ -195,6 +207,8 @@ def _start(
     check(lib.ishmemx_config_from_environment(config))
     if comm is None and _has_no_place(config) and joining.find_place():
         check(lib.ishmemx_config_from_environment(config))
+    if comm is None and _has_no_place(config):
+        _tell_lone_child()
     library.check_texts()
     library.check_cache_folder()
     if config.control_fd < 0 and config.pe <= 0:  # else our launcher has told, or another PE does

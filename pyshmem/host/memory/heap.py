@@ -290,6 +290,11 @@ def _block_of(array: Any, verb: str) -> Block | None:
         return None
     block = _blocks.get(address)
     if block is None or block.array is None or block.array() is not array:
+        if type(array).__module__.partition(".")[0] == "torch":
+            raise ValueError(
+                f"a tensor of torch cannot be {verb} so: pyshmem.interop.torch.free(tensor) gives its "
+                "memory back"
+            )
         raise ValueError(
             f"the array at {address:#x} is a view or another object than the allocation "
             f"returned and cannot be {verb}; give that one"

@@ -61,6 +61,8 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
         found.append(f"pip install 'pyshmem-openshmem[{extra}]'{with_gpu}")
     if "Unknown backend type pyshmem" in last:  # of torch
         found.append("import pyshmem.interop.torch registers the backend: add it before the call")
+    if "'_OpNamespace' 'pyshmem' object has no attribute" in last:  # of torch
+        found.append("import pyshmem.interop.torch registers the operators: add it before the call")
     if _NO_SUCH_CHARACTER.search(last):
         way = "PYTHONUTF8=1 in the environment has PEs write UTF-8, whatever the locale is"
         if "PYTHONIOENCODING" in os.environ:  # it counts for more

@@ -88,6 +88,7 @@ with pyshmem.init() as job:
     lazy = symmetric.full((2,), 1 + 2j, heap=heap).conj()
     assert symmetric.ptr(lazy, right).tolist() == [1 - 2j] * 2
     kept = symmetric.ones(1000, heap=heap)
+    refused(ValueError, "interop.torch.free", pyshmem.free, kept)
     symmetric.free(kept[2:])  # any view says which
     refused(ValueError, "not made by", symmetric.free, kept)
 
