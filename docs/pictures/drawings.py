@@ -247,7 +247,7 @@ def tokens_a_second() -> Picture:
     y = 6
     for how in ("graph", "eager"):
         for hidden in (2048, 4096):
-            p.words(0, y + 14, f"{how}, hidden {hidden}", bold=True)
+            p.words(0, y + 14, f"{how}, {hidden}", bold=True)
             for backend, name, colour in (
                 ("pyshmem", "pyshmem", "data"),
                 ("nccl", "NCCL", "other"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,12 @@ def test_the_plugins_of_vllm_and_sglang(run_pes: Callable, tmp_path: Path) -> No
 @pytest.mark.long
 def test_all_kinds_of_models_are_as_on_one_pe(run_pes: Callable) -> None:
     run(run_pes, 2, "models", "all", device="sim")
+
+
+@pytest.mark.long
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
+def test_groups_of_vllm_itself(run_pes: Callable, tmp_path: Path) -> None:
+    run(run_pes, 2, "vllm_groups", tmp_path / "store", device="sim")
 
 
 def test_tokens_a_second(run_pes: Callable) -> None:
