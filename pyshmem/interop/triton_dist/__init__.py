@@ -2,7 +2,8 @@
 """The names of Triton-distributed: ``import pyshmem.interop.triton_dist as triton_dist``.
 
 The modules are where its users look for them: ``language`` (``dl``), ``language.extra.libshmem_device``,
-``language.extra.language_extra``, ``utils`` and ``kernels.nvidia.common_ops``. Kernels take no context
+``language.extra.language_extra``, ``utils``, ``profiler_utils``, ``test.utils`` and
+``kernels.nvidia.common_ops``. Kernels take no context
 argument, so they are compiled for the running job: see ``pyshmem.triton.dist``, on which this stands.
 
 A program is the only caller that there is, whatever scope a name has: the whole program does it once.

@@ -8,6 +8,7 @@ kernels take, and the group has ``rank`` and ``size``.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import random
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.errors import UnsupportedError
 from ...host import sync
 from ...host.job import runtime
 from ...host.memory import creation
@@ -26,10 +28,13 @@ from ...triton.runtime.context import wrap
 
 __all__ = [
     "NVSHMEM_SIGNAL_DTYPE", "assert_allclose", "bitwise_equal", "dist_print", "finalize_distributed",
-    "get_torch_prof_ctx", "get_triton_dist_local_world_size", "get_triton_dist_world", "init_seed",
-    "initialize_distributed", "is_cuda", "is_hip", "is_maca", "is_shmem_initialized",
-    "launch_cooperative_grid_options", "nvshmem_barrier_all_on_stream", "nvshmem_create_tensor",
-    "nvshmem_create_tensors", "nvshmem_free_tensor_sync", "perf_func", "supports_p2p_native_atomic",
+    "get_device_max_shared_memory_size", "get_torch_prof_ctx", "get_triton_dist_local_world_size",
+    "get_triton_dist_world", "has_tma", "init_nvshmem_by_torch_process_group", "init_seed",
+    "initialize_distributed", "is_cuda", "is_fp8_dtype", "is_hip", "is_maca",
+    "is_nvshmem_multimem_supported", "is_shmem_initialized", "launch_cooperative_grid_options",
+    "nvshmem_barrier_all_on_stream", "nvshmem_create_tensor", "nvshmem_create_tensors",
+    "nvshmem_free_tensor_sync", "perf_func", "rand_tensor", "requires_p2p_native_atomic", "sleep_async",
+    "support_launch_cooperative_grid", "supports_p2p_native_atomic",
 ]  # fmt: skip
 
 
@@ -77,6 +82,20 @@ def initialize_distributed(seed: int | None = None, initialize_shmem: bool = Tru
         _world = torch.distributed.group.WORLD
     init_seed(job.my_pe if seed is None else seed)
     return _world
+
+
+def init_nvshmem_by_torch_process_group(pg: Any) -> None:
+    """Join the job by a group of torch.distributed that has all its ranks, of any backend. Collective.
+
+    Raises: RuntimeError (there is one).
+    """
+    global _world
+    from ..._torch.process_groups import GroupExchange
+
+    if _world is not None:
+        raise RuntimeError("the job has a group: finalize_distributed first")
+    runtime.init(comm=None if runtime.initialized() else GroupExchange(pg))
+    _world = pg
 
 
 def finalize_distributed() -> None:
@@ -274,7 +293,7 @@ def bitwise_equal(a: Any, b: Any) -> bool:
     if tuple(a.shape) != tuple(b.shape) or a.dtype != b.dtype:
         return False
     torch = _torch()
-    if torch is not None:
+    if torch is not None and isinstance(a, torch.Tensor):
         return bool(torch.equal(a.view(torch.uint8), b.view(torch.uint8)))
     return bool(np.asarray(a).tobytes() == np.asarray(b).tobytes())
 
@@ -313,3 +332,65 @@ def supports_p2p_native_atomic() -> bool:
 def launch_cooperative_grid_options() -> dict[str, Any]:
     """Options of a launch whose programs have to run at once."""
     return {"launch_cooperative_grid": True} if runtime.device_name() == "cuda" else {}
+
+
+def support_launch_cooperative_grid() -> bool:
+    """True: each Triton that pyshmem runs with has it."""
+    return True
+
+
+def requires_p2p_native_atomic(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """``fn``, which raises UnsupportedError where ``supports_p2p_native_atomic`` is false."""
+
+    @functools.wraps(fn)
+    def call(*args: Any, **named: Any) -> Any:
+        if not supports_p2p_native_atomic():
+            raise UnsupportedError(f"{fn.__name__} needs links that have atomic operations")
+        return fn(*args, **named)
+
+    return call
+
+
+def is_nvshmem_multimem_supported() -> bool:
+    """False: no memory here has multicast addresses."""
+    return False
+
+
+def has_tma() -> bool:
+    """Is there a GPU, of compute capability 9 or later?"""
+    torch = _torch()
+    return bool(
+        torch is not None
+        and torch.cuda.is_available()
+        and torch.cuda.get_device_capability() >= (9, 0)
+    )
+
+
+def get_device_max_shared_memory_size(device_id: int) -> int:
+    """Bytes of shared memory that a block of a GPU may ask for. Raises: RuntimeError (no such GPU)."""
+    return int(_torch().cuda.get_device_properties(device_id).shared_memory_per_block_optin)
+
+
+def sleep_async(duration_ms: float) -> None:
+    """Keep torch's current stream busy for about so long; where there is no GPU, this thread."""
+    torch = _torch()
+    if torch is not None and torch.cuda.is_available():
+        gpu = torch.cuda.get_device_properties(torch.cuda.current_device())
+        torch.cuda._sleep(int(gpu.clock_rate * duration_ms))  # kHz: cycles a millisecond
+    else:
+        time.sleep(duration_ms * 1e-3)
+
+
+def is_fp8_dtype(dtype: Any) -> bool:
+    """Is it a floating-point type of torch with one byte?"""
+    return bool(dtype.itemsize == 1 and dtype.is_floating_point)
+
+
+def rand_tensor(shape: Any, dtype: Any, device: Any = "cuda") -> Any:
+    """Random elements of a dtype of torch: evenly from [-1, 1), of integers over all that they hold."""
+    torch = _torch()
+    if dtype.is_floating_point:
+        wide = torch.bfloat16 if is_fp8_dtype(dtype) else dtype
+        return torch.rand(shape, dtype=wide, device=device).mul_(2).sub_(1).to(dtype)
+    limits = torch.iinfo(dtype)
+    return torch.randint(limits.min, limits.max + 1, shape, dtype=dtype, device=device)

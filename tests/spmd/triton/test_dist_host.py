@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from dist_values import dtype_of, tensor, torch, values
 import pyshmem
 import pyshmem.interop.triton_dist as triton_dist
 import pyshmem.interop.triton_dist.language as dl
-from pyshmem.interop.triton_dist import utils
+from pyshmem.interop.triton_dist import profiler_utils, utils
 from pyshmem.interop.triton_dist.kernels.nvidia import common_ops
 from pyshmem.interop.triton_dist.language.extra.language_extra import (
     atomic_add,
@@ -24,6 +27,7 @@ from pyshmem.interop.triton_dist.language.extra.language_extra import (
     st,
     tid,
 )
+from pyshmem.interop.triton_dist.test import utils as test_utils
 
 NEAR = os.environ.get("PYSHMEM_P2P", "1") != "0"
 
@@ -101,3 +105,49 @@ def test_the_helpers_of_the_host(group, capfd):
     output, ms = utils.perf_func(lambda: 5, iters=2, warmup_iters=1)
     assert output == 5
     assert ms >= 0
+
+
+def test_the_names_that_its_test_programs_begin_with(group):
+    ones = np.ones(3, np.float32)
+    test_utils.assert_bitwise_equal(ones, ones.copy())
+    with pytest.raises(AssertionError, match="the bits differ"):
+        test_utils.assert_bitwise_equal(ones, ones.astype(np.float64))
+    begin = time.perf_counter()
+    profiler_utils.sleep_async(20)
+    assert utils.has_tma() or time.perf_counter() - begin >= 0.02
+    with profiler_utils.group_profile("none", do_prof=False) as profile:
+        assert profile is None
+    needs = utils.requires_p2p_native_atomic(lambda: 5)
+    if utils.supports_p2p_native_atomic():
+        assert needs() == 5
+    else:
+        with pytest.raises(pyshmem.UnsupportedError, match="needs links that have atomic"):
+            needs()
+    assert utils.support_launch_cooperative_grid()
+    assert not utils.is_nvshmem_multimem_supported()
+    with pytest.raises(RuntimeError, match="the job has a group"):
+        utils.init_nvshmem_by_torch_process_group(group)
+
+
+@pytest.mark.skipif(torch is None, reason="needs torch")
+def test_tensors_and_profiles_of_torch(group, tmp_path, monkeypatch):
+    assert utils.is_fp8_dtype(torch.float8_e4m3fn)
+    assert not utils.is_fp8_dtype(torch.int8)
+    for dtype in (torch.float16, torch.float8_e5m2, torch.int8, torch.int32):
+        made = utils.rand_tensor((64, 64), dtype, "cpu").double()
+        most = 1 if dtype.is_floating_point else -torch.iinfo(dtype).min
+        assert 0.9 * most < made.abs().max() <= most
+        assert made.min() < 0 < made.max()
+    monkeypatch.chdir(tmp_path)
+    with profiler_utils.group_profile("sums", compress=False):
+        torch.ones(5).sum()
+    merged, own = Path("prof/sums_merged.json"), Path(f"prof/sums/rank{group.rank()}.json")
+    assert not own.exists()
+    assert merged.exists() == (group.rank() == 0)
+    if group.rank() == 0:
+        events = json.loads(merged.read_text())["traceEvents"]
+        sums = [str(one["pid"]) for one in events if one.get("name") == "aten::sum"]
+        assert {one.split()[0] for one in sums} == {f"rank{i}" for i in range(group.size())}
+    with profiler_utils.group_profile("alone", merge_group=False):
+        torch.ones(5).sum()
+    assert Path(f"prof/alone/rank{group.rank()}.json").exists()
