@@ -356,7 +356,10 @@ def test_torchs_flight_recorder_has_the_calls(run_pes: Callable) -> None:
     from torch._C import _distributed_c10d as c10d
 
     def recorded():
-        return pickle.loads(c10d._dump_fr_trace())
+        try:
+            return pickle.loads(c10d._dump_fr_trace(backend="pyshmem"))
+        except TypeError:  # before torch 2.15 all backends have one
+            return pickle.loads(c10d._dump_fr_trace())
 
     some = dist.new_group([0, 1], group_desc="two of us")
     dist.all_reduce(torch.ones(4, 3))
@@ -419,6 +422,23 @@ def test_a_group_is_split(run_pes: Callable) -> None:
     half.shutdown()
     """
     check_native(run_pes, 3, code)
+
+
+def test_what_a_killed_compiler_left_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyshmem.interop.torch import native
+
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\n: > "$2"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    left, of_another = (tmp_path / f"_torch_backend-{i}-making-x" for i in (0, 1))
+    left.mkdir()
+    of_another.mkdir()
+    native._compile("backend", tmp_path / "_torch_backend-0.so")
+    made = sorted(path.name for path in tmp_path.iterdir())
+    assert made == ["_torch_backend-0.so", of_another.name, "compiler"]
 
 
 def test_without_a_compiler_python_does_it_and_says_so_once(

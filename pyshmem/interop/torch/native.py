@@ -146,7 +146,10 @@ def _compile(source: str, path: Path) -> None:
     """Under another name, and renamed: a reader sees all of it or nothing."""
     command, begin = _compiler(source), time.monotonic()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+    prefix = f"{path.stem}-making-"
+    for left in path.parent.glob(f"{prefix}*"):  # by one that was killed: the caller has the lock
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as folder:
         made = Path(folder, path.name)
         # The libraries behind the file that uses them.
         link = [part for part in command if part.startswith("-l")]

@@ -64,7 +64,8 @@ class group_profile:
         compress: bool = True, group: Any = None,
     ) -> None:  # fmt: skip
         self._name, self._do, self._merge, self._compress = name, do_prof, merge_group, compress
-        self._keep, self._group, self.profile = not keep_merged_only, group, None
+        self._keep, self._group = not keep_merged_only, group
+        self.profile: Any = None
 
     def __enter__(self) -> Any:
         if not self._do:
