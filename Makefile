@@ -44,7 +44,7 @@ test-long: ready-test ## GPU code compiled for sm_90, sm_80 and sm_100, every or
 
 nightly: ## what .ci/run leaves out, for a quiet machine; its last log is kept in build/nightly.log
 	@mkdir -p build
-	@bash -o pipefail -c '$(MAKE) test-long 2>&1 | tee build/nightly.log'
+	@bash -o pipefail -c '$(MAKE) -k test-long analyze 2>&1 | tee build/nightly.log'
 
 test-hosts: ready-test ## conduit ucx, and the launcher over ssh: on two and three hosts out of network namespaces, as root
 	$(PYTEST) -m "not long" tests/hosts tests/launcher
