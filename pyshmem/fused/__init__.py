@@ -42,9 +42,11 @@ from .matmul.arguments import share_of_rows
 from .moe import operators as _experts_operators
 from .moe.api import expert_combine, expert_dispatch
 from .moe.handle import ExpertHandle
+from .moe.masked.calls import ExpertMask, expert_mask
 
 __all__ = [
     "ExpertHandle",
+    "ExpertMask",
     "GroupRouting",
     "NormResult",
     "all_gather_group_matmul",
@@ -53,6 +55,7 @@ __all__ = [
     "all_to_all",
     "expert_combine",
     "expert_dispatch",
+    "expert_mask",
     "flash_decode",
     "group_matmul",
     "group_matmul_reduce_scatter",

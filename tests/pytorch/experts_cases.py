@@ -27,6 +27,8 @@ from pyshmem.fused.moe import copy_engine_kernels as experts_engine_kernels
 from pyshmem.fused.moe import dispatch_kernels as experts_kernels
 from pyshmem.fused.moe import grad_kernels as experts_grad_kernels
 from pyshmem.fused.moe import routing, routing_kernels
+from pyshmem.fused.moe.masked import agreement_kernels
+from pyshmem.fused.moe.masked import move_kernels as masked_kernels
 from pyshmem.triton.primitives import job_constants
 
 job_constants._bind(1 << 40)  # as init would
@@ -42,6 +44,12 @@ _ROWS = launch.Rows("i32", "i32", "i32")
 _CALL = {"CALL": routing_kernels.Call(TEAM=0, K=8, PROGRAMS=128, SENDERS=32, BLOCK=2048)}
 _TILE = {"TILE": experts_kernels.Tile(FORMAT="", ALL=True, TR=2, TT=2, TC=8192), **_CALL}
 _LAYOUT = {"LAYOUT": routing_kernels.LayoutTile(KP=8, EP=64, TB=16, TN=128)}
+
+_STEP = {
+    "plan": "*i64",
+    "parts": masked_kernels.Parts("*i64", "i32", "i32", "i32", "i32"),
+    "ctx": "*i64",
+}
 
 #: Kernel, types of its arguments, constants.
 CASES: dict[str, tuple] = {
@@ -94,6 +102,44 @@ CASES: dict[str, tuple] = {
         experts_kernels.dispatch_decode,
         {**_HALVES, **_MADE},
         {**_TILE, **_LAYOUT},
+    ),
+    "begin_step": (
+        agreement_kernels.begin_step,
+        {"plan": "*i64", "words": "*i64", "limit": "i64", "ctx": "*i64"},
+        {"TEAM": 1},
+    ),
+    "end_operation": (
+        agreement_kernels.end_operation,
+        {"plan": "*i64", "mask": "*u8", "words": "*i64", "limit": "i64", "ctx": "*i64"},
+        {"TEAM": 0, "COMBINE": 1},
+    ),
+    "send_tokens": (
+        masked_kernels.send_tokens,
+        {**_GIVEN, **_STEP, "weights": "*fp32"},
+        {**_CALL, "TILE": experts_kernels.Tile("nvfp4", ALL=True, TR=1, TT=1, TC=8192, GLOBAL=True)},
+    ),
+    "take_tokens": (
+        masked_kernels.take_tokens,
+        {**_GIVEN, **_STEP, "weights": "*fp32", "to": experts_kernels.Dest("*bf16", "*bf16"),
+         "lists": masked_kernels.Lists("*i32", "*i32")},
+        {**_CALL, "TILE": experts_kernels.Tile("", ALL=True, TR=1, TT=1, TC=8192)},
+    ),
+    "lay_out_step": (
+        masked_kernels.lay_out_step,
+        {"made": routing_kernels.Layout("*i32", "*i32", "*i32", "*i32"), "ids": "*i32", "most": "i32",
+         "experts": "i32", "first": "i32", "n_tokens": "i32"},
+        {**_CALL, "LAYOUT": routing_kernels.LayoutTile(8, 0, 64, 0, 2)},
+    ),
+    "send_sums": (
+        masked_kernels.send_sums,
+        {"y": "*bf16", "pairs": "*i32", "weights": "*i32", "most": "i32", **_STEP},
+        {**_CALL, "TC": 4096},
+    ),
+    "add_sums": (
+        masked_kernels.add_sums,
+        {"out": "*bf16", "y": "*bf16", "pairs": "*i32", "weights": "*i32", "ids": "*i64", **_COUNTS,
+         **_STEP},
+        {**_CALL, "TC": 4096},
     ),
     "combine_tokens": (
         experts_combine_kernels.combine_tokens,
@@ -170,7 +216,7 @@ CASES: dict[str, tuple] = {
 }  # fmt: skip
 
 #: Numbers that are multiples of 16 in usual calls, which Triton finds at a launch.
-_EVEN = ("stride", "outer", "head", "slot", "words", "width", "pitch", "cells", "lists_head",
+_EVEN = ("stride", "outer", "head", "slot", "words", "half", "width", "pitch", "cells", "lists_head",
          "out_stride", "x_stride", "out_outer", "x_outer", "part", "n", "k")  # fmt: skip
 
 

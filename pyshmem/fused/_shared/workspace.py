@@ -132,7 +132,7 @@ class Workspace:
                 "make one such call, of the largest size, before the capture"
             )
 
-    def agree(self, routine: str, *facts: Any, rows: int | None = None) -> None:
+    def agree(self, routine: str, *facts: Any, rows: int | None = None, once: bool = False) -> None:
         """Raises on all members unless all call ``routine`` with the same facts.
 
         Members compare the first calls, later the first one with these facts, and in checking mode each.
@@ -142,11 +142,13 @@ class Workspace:
         Args:
             routine, facts: texts, numbers, tuples of numbers, dtypes.
             rows: how many rows the caller's ``x`` has, where that counts for the other members too.
+            once: compare the first one with these facts alone, in checking mode too: members need not
+                make equally many calls, and none waits for one that is stopped.
 
         Raises: MismatchError.
         """
-        known, checks = (routine, rows, *facts), self.checks
-        self._n_agreed += 1
+        known, checks = (routine, rows, *facts), self.checks and not once
+        self._n_agreed += not once
         if not checks and (known in self._agreed or self.n_pes == 1):
             return
         call = f"{routine}({', '.join(str(fact).removeprefix('torch.') for fact in facts)})"

@@ -20,6 +20,7 @@ from .calls import combine_by_operator, dispatch_by_operator, needs_operator
 from .combine_kernels import Sum, combine_tokens
 from .dispatch import Dispatch
 from .handle import FORMATS, ExpertHandle, group_of
+from .masked.calls import check_timeout, combine_step, refuse_operator
 from .routing import COLUMNS, chunks_of, constants_of, table_of
 
 FLOATS = (torch.bfloat16, torch.float16, torch.float32)
@@ -68,7 +69,7 @@ def _check_dispatch(
 def expert_dispatch(
     x: Any, topk_ids: Any, n_experts: int, *, quantize: str | None = None, mode: str | None = None,
     max_tokens: int | None = None, team: Team = TEAM_WORLD, algorithm: str | None = None,
-    global_scale: Any = None,
+    global_scale: Any = None, timeout: float | None = None, topk_weights: Any = None,
 ) -> Any:  # fmt: skip
     """Send each token to the PEs that have one of its experts, once each.
 
@@ -95,6 +96,10 @@ def expert_dispatch(
             room on the device heap for ``max_tokens`` tokens of each member, tokens go through slots.
         global_scale: of NVFP4, one number or float32 tensor, of the same value on all members; default
             1. A number is copied to the GPU by each call.
+        timeout: of decode mode, seconds, the same on all: members that are late or stopped are left out
+            of a dispatch and its combine after so long in each; ``handle.mask`` says who takes part, the
+            same on all that do. Who was left out waits as long to be let in by its next dispatch.
+        topk_weights: with ``timeout``, what ``expert_combine`` is given without.
 
     Returns: the tokens (rows, hidden), in the order of their PEs and of their rows there, and an
         ``ExpertHandle``: the experts' rows, scales, and what ``expert_combine`` needs. Not quantised it
@@ -103,12 +108,14 @@ def expert_dispatch(
         host waits does the rest of the call before its next operation of the team.
     Raises: ValueError (sizes; an expert that there is not, in throughput mode on all members; in decode
         mode the kernel ends the job with its number and its token's), TypeError, UnsupportedError
-        (``quantize`` on a GPU without FP8; more than 63 PEs), RuntimeError (the same of a tensor that
-        requires grad;
-        throughput mode in a capture); MismatchError (members differ).
+        (``quantize`` on a GPU without FP8; more than 63 PEs, with ``timeout`` 16, all in reach),
+        RuntimeError (``quantize`` or ``timeout`` and a tensor that requires grad; throughput mode in a
+        capture, ``timeout`` in compiled code); MismatchError (members differ).
     Extension.
     """
     taken = mode or ("throughput" if max_tokens is None else "decode")
+    if timeout is not None:
+        refuse_operator("expert_dispatch", x)
     if needs_operator(x):
         if quantize:
             refuse_grad(f"expert_dispatch of {str(quantize).upper()}", x)
@@ -116,20 +123,23 @@ def expert_dispatch(
             x, topk_ids, n_experts, quantize, taken, max_tokens, team, algorithm, global_scale
         )
     return dispatch(
-        x, topk_ids, n_experts, quantize, taken, max_tokens, team, algorithm, global_scale=global_scale
+        x, topk_ids, n_experts, quantize, taken, max_tokens, team, algorithm,
+        global_scale=global_scale, timeout=timeout, weights=topk_weights,
     )  # fmt: skip
 
 
 def dispatch(
     x: Any, ids: Any, n_experts: int, quantize: str | None, mode: str, most: int | None,
     team: Team, algorithm: str | None = None, *, zeroed: bool = False, global_scale: Any = None,
+    timeout: float | None = None, weights: Any = None,
 ) -> tuple[torch.Tensor, ExpertHandle]:  # fmt: skip
     """The body of ``expert_dispatch``. ``zeroed``: rows that decode mode does not write are 0."""
     space = workspace(team)
     _check_dispatch(x, ids, n_experts, quantize, mode, most, space, global_scale)
+    check_timeout(timeout, mode, most, weights, ids, space)
     space.agree(
         "expert_dispatch", x.dtype, x.shape[1], ids.shape[1], n_experts, quantize, mode, most, algorithm,
-        global_scale is not None,
+        global_scale is not None, timeout, once=timeout is not None,
     )  # fmt: skip
     experts = n_experts // space.n_pes
     call = Dispatch(space, team, x, ids, experts, quantize, zeroed, algorithm, global_scale)
@@ -139,12 +149,16 @@ def dispatch(
             raise ValueError(
                 f"expert_dispatch by {algorithm}: decode mode is one kernel, through slots"
             )
+        if timeout is not None:
+            return call.in_step(most, weights, timeout)
         return call.in_one_kernel(most)
     return call.by_counts(most)
 
 
 @on_tensors
-def expert_combine(y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any = None) -> Any:
+def expert_combine(
+    y: Any, handle: ExpertHandle, topk_weights: Any = None, *, out: Any = None
+) -> Any:
     """Send back what experts made of tokens, weighted and summed.
 
     A member adds what its experts made of a token before it sends one row; the token's PE adds the
@@ -156,26 +170,50 @@ def expert_combine(y: Any, handle: ExpertHandle, topk_weights: Any, *, out: Any 
             ``hidden`` and dtype are the same on all members.
         handle: what ``expert_dispatch`` returned; it may be used again.
         topk_weights: (tokens, k) bfloat16, float16 or float32: weights of the caller's tokens' experts.
+            None where the dispatch had them, with ``timeout``: then members may be left out here, too,
+            and ``handle`` is used once, before the team's next dispatch with ``timeout``.
         out: where the result goes; default: a new tensor.
 
     Returns: (tokens, hidden): for each token the weighted sum over its experts, 0 if it has none. It has
         derivatives, which are collective, for ``y`` and ``topk_weights``, unless ``out`` is given.
     Completes: in the order of the current stream; one kernel, without a wait of the host. Collective.
-    Raises: ValueError (sizes, layout), TypeError, RuntimeError (``out`` where a tensor requires grad);
+    Raises: ValueError (sizes, layout), TypeError, RuntimeError (``out`` where a tensor requires grad;
+        of a dispatch with ``timeout``: ``y`` requires grad, or the step is over);
         MismatchError (members differ).
     Extension.
     """
     if not isinstance(handle, ExpertHandle):
         raise TypeError(f"handle is {type(handle).__name__}; give what expert_dispatch returned")
+    experts = handle.offsets.shape[0] - 1
+    if handle.step is not None or topk_weights is None:
+        _check_step(y, handle, topk_weights)
+        return combine_step(y, handle, experts, out)
     if needs_operator(y, topk_weights):
         if out is not None:
             refuse_grad("expert_combine with out=", y, topk_weights)
         summed = combine_by_operator(y, handle, topk_weights)
         return summed if out is None else out.copy_(summed)
-    experts = handle.offsets.shape[0] - 1
     return combine(
         y, handle.rows, handle.pairs, handle.topk_ids, topk_weights, experts, handle.team, out
     )
+
+
+def _check_step(y: Any, handle: ExpertHandle, topk_weights: Any) -> None:
+    """Raises what is wrong with a combine of a step that may leave out members."""
+    if handle.step is None:
+        raise ValueError("topk_weights is None; they are known from a dispatch with timeout alone")
+    if topk_weights is not None:
+        raise ValueError(
+            "topk_weights went with the tokens, as timeout needs it: leave them out here"
+        )
+    check_tensor("y", y, FLOATS, 2)
+    refuse_operator("expert_combine", y)
+    _check_rows(y, handle.rows)
+
+
+def _check_rows(y: Any, rows: torch.Tensor) -> None:
+    if y.shape[0] != rows.shape[0]:
+        raise ValueError(f"y has {y.shape[0]} rows; the handle has {rows.shape[0]} pairs")
 
 
 def combine(
@@ -186,8 +224,7 @@ def combine(
     check_tensor("y", y, FLOATS, 2)
     check_tensor("topk_weights", topk_weights, FLOATS, 2)
     space = workspace(team)
-    if y.shape[0] != rows.shape[0]:
-        raise ValueError(f"y has {y.shape[0]} rows; the handle has {rows.shape[0]} pairs")
+    _check_rows(y, rows)
     if topk_weights.shape != ids.shape:
         raise ValueError(
             f"topk_weights has size {tuple(topk_weights.shape)}; topk_ids had {tuple(ids.shape)}"

@@ -40,7 +40,7 @@ class Sum(NamedTuple):
 
 
 @device_function
-def _weighted(
+def weighted(
     y, pairs, weights, c0, width, dtype: tl.constexpr, K: tl.constexpr, TC: tl.constexpr
 ):  # fmt: skip
     """What the caller's experts made of a token, weighted and added in float32, in the order of k."""
@@ -66,7 +66,7 @@ def _as_float(weight):
 
 
 @device_function
-def _has_pair(pairs, K: tl.constexpr):
+def has_pair(pairs, K: tl.constexpr):
     """Whether one of the caller's experts has the token."""
     largest = tl.cast(-1, tl.int32)
     for j in tl.static_range(K):
@@ -99,11 +99,11 @@ def _send_sums(
                 t = tl.cast(chunk * rows + r, tl.int64)
                 if t < most:
                     first = pairs + (member * most + t) * K
-                    if _has_pair(first, K):
+                    if has_pair(first, K):
                         weight = weights + member * cells + t * K
                         for c0 in range(0, width, TC):
                             cols = c0 + tl.arange(0, TC)
-                            total = _weighted(y, first, weight, c0, width, dtype, K, TC)
+                            total = weighted(y, first, weight, c0, width, dtype, K, TC)
                             if waits != 0:
                                 await_free(
                                     slots.block, number, program, member, pe, n_pes, PROGRAMS, ctx
@@ -195,7 +195,7 @@ def _add_sums(
                             ids, t, experts, 1 - me, slots, nth, program, r, cols, shape, n_pes, dtype,
                             CALL,
                         )  # fmt: skip
-                    own = _weighted(
+                    own = weighted(
                         y, pairs + (me * most + t) * K, weights + t.to(tl.int64) * K, c0, width, dtype,
                         K, TC,
                     )  # fmt: skip

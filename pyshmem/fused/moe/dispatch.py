@@ -21,6 +21,7 @@ from . import dispatch_kernels as kernels
 from .copy_engine import TokenCopies, algorithm_of, copies_of
 from .copy_engine_kernels import dispatch_by_engine
 from .handle import ExpertHandle, sizes_of
+from .masked.calls import dispatch_step, nanoseconds
 from .numbers import numbers_of, recent_of
 from .routing import COLUMNS, Chunks, RoutingTable, chunks_of, constants_of, table_of
 from .routing_kernels import Call, Layout, LayoutTile
@@ -109,13 +110,16 @@ class Dispatch:
         plan: _Plan = self.space.plan(key, lambda: self._new_plan(most))
         return plan
 
+    def _row_bytes(self) -> int:
+        """Of a token as it travels."""
+        if not self.quantize:
+            return int(self.hidden * self.x.itemsize)
+        made = sizes_of(self.quantize, 1, self.hidden)
+        return sum(size[1] * dtype.itemsize for size, dtype in made)
+
     def _new_plan(self, most: int) -> _Plan:
         table = table_of(self.space, most * self.k)
-        nbytes = self.hidden * self.x.itemsize
-        if self.quantize:
-            made = sizes_of(self.quantize, 1, self.hidden)
-            nbytes = sum(size[1] * dtype.itemsize for size, dtype in made)
-        moves = chunks_of(self.space, most, self.hidden, nbytes)
+        moves = chunks_of(self.space, most, self.hidden, self._row_bytes())
         most_rows = power_of_2(moves.shape.rows)
         width, experts = power_of_2(self.k), power_of_2(self.experts + 3)
         tile = kernels.Tile(
@@ -179,6 +183,24 @@ class Dispatch:
         else:
             offsets.zero_()
         return out, self._handle("decode", scales, rows, pairs, offsets, n * most)
+
+    def in_step(
+        self, most: int, weights: torch.Tensor, timeout: float
+    ) -> tuple[torch.Tensor, ExpertHandle]:
+        """Decoding that goes on without members which are late."""
+        n = self.space.n_pes
+        out, scales = self._outputs(n * most)
+        made = rows, pairs, offsets = self._pairs_for(most)
+        tile = kernels.Tile(
+            FORMAT=self.quantize or "", ALL=True, TR=1, TT=1,
+            TC=min(COLUMNS, power_of_2(self.hidden)), GLOBAL=self.global_scale is not None,
+        )  # fmt: skip
+        step, mask = dispatch_step(
+            self.space, self._given(), weights, most, self.experts, self._dest(out, scales),
+            self._row_bytes(), tile, made, nanoseconds(timeout),
+        )  # fmt: skip
+        handle = self._handle("decode", scales, rows, pairs, offsets, n * most)
+        return out, dataclasses.replace(handle, mask=mask, step=step)
 
     def by_counts(self, given: int | None) -> tuple[torch.Tensor, ExpertHandle]:
         """Throughput, where a member has at most ``given`` tokens; without it, room is guessed."""

@@ -128,7 +128,7 @@ def _fp8_rows(value, TR: tl.constexpr, TC: tl.constexpr):
 
 
 @device_function
-def _store_rows(
+def store_rows(
     value, unit, goes, place, r, pitch, width, c0, pe, ctx, FORMAT: tl.constexpr, TR: tl.constexpr,
     TC: tl.constexpr,
 ):  # fmt: skip
@@ -171,7 +171,7 @@ def take_rows(to, at, comes, place, r, pitch, width, TILE: tl.constexpr):
 
 
 @device_function
-def _keep_rows(to, at, comes, given, t, width, TILE: tl.constexpr):
+def keep_rows(to, at, comes, given, t, width, TILE: tl.constexpr):
     """The caller's own tokens that one of its experts wants, to their rows ``at``."""
     FORMAT: tl.constexpr = TILE.FORMAT
     TR: tl.constexpr = TILE.TR
@@ -234,7 +234,7 @@ def _send_tokens(
                     value = tl.load(source, mask=needed & (cols < width), other=0)
                     if (r0 == 0) & (c0 == 0):
                         await_free(slots.block, number, program, member, pe, n_pes, PROGRAMS, ctx)
-                    _store_rows(
+                    store_rows(
                         value, unit, goes, place, r, pitch, width, c0, pe, ctx, FORMAT, TR, TC
                     )  # fmt: skip
             send_slot(slots.block, number, program, me, pe, n_pes, PROGRAMS, ctx)
@@ -272,7 +272,7 @@ def keep_tokens(
         at, comes = _row_of(
             positions, ids, tl.where(valid, t, most), valid, me, me, most, experts, COMPACT, K
         )
-        _keep_rows(to, at, comes, given, t, width, TILE)
+        keep_rows(to, at, comes, given, t, width, TILE)
 
 
 @device_function

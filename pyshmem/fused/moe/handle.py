@@ -12,6 +12,7 @@ from ...host.teams.team import Team
 from .._shared.workspace import workspace
 from ..formats import dequantize
 from ..formats.table import BLOCK_FORMATS
+from .masked.calls import Step
 
 GROUP = 128  # elements of an FP8 token that have one scale
 #: What ``quantize=`` has; scales are looked up by row, so they are in no tiles.
@@ -50,6 +51,8 @@ class ExpertHandle:
         global_scale: of NVFP4, if it was given, a float32 tensor of one.
         mode: "throughput" or "decode".
         n_rows: how many rows the tokens have.
+        mask: with ``timeout`` (members,) bool, on the caller's device: who takes part in the step, which
+            ``expert_combine`` brings up to date; None without.
     """
 
     rows: torch.Tensor
@@ -61,11 +64,21 @@ class ExpertHandle:
     pairs: torch.Tensor
     n_rows: int
     global_scale: Any = None
+    mask: torch.Tensor | None = None
+    step: Step | None = None
 
     @property
     def first_expert(self) -> int:
         """Number of the caller's first expert."""
         return workspace(self.team).me * (self.offsets.shape[0] - 1)
+
+    @property
+    def number(self) -> torch.Tensor | None:
+        """With ``timeout`` (1,) int64, on the caller's device: which of the team's steps this one is.
+
+        The same on all that take part, from 1 on; 0 if the caller is left out. None without.
+        """
+        return None if self.step is None else self.step.plan[1:]
 
     @property
     def counts(self) -> torch.Tensor:

@@ -79,7 +79,7 @@ def routing_of_call(table, n_pes):
 
 
 @device_function
-def _as_cells(values, offs, n_experts, ctx, K: tl.constexpr, CHECKED: tl.constexpr):
+def as_cells(values, offs, n_experts, ctx, K: tl.constexpr, CHECKED: tl.constexpr):
     """Experts, or weights, as int32; with CHECKED experts that there are not end the job."""
     if values.dtype.is_floating():
         return values.to(tl.float32).to(tl.int32, bitcast=True)
@@ -119,7 +119,7 @@ def send_lists(
         for first in range(program * BLOCK, most, SENDERS * BLOCK):
             offs = first + tl.arange(0, BLOCK)
             values = tl.load(mine + offs, mask=offs < elems, other=-1)
-            values = _as_cells(values, offs, n_experts, ctx, K, CHECKED)
+            values = as_cells(values, offs, n_experts, ctx, K, CHECKED)
             for k in range(n_pes):
                 member = (me + 1 + k) % n_pes
                 pe = world_pe(TEAM, row, member)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Steps of experts that go on without members which are late or stopped, and have them back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip("torch", reason="make test-torch installs it")
+pytest.importorskip("triton")
+
+from test_torch import ALONE, PROGRAMS
+
+PROGRAM = PROGRAMS / "late_members.py"
+PLACES = ("begins", "sends", "commits", "takes", "answers", "commits sums", "adds")
+
+
+def run(
+    run_pes: Callable, n: int, *options: object, device: str = "sim", timeout: int = 280
+) -> None:
+    done = run_pes(
+        n, PROGRAM, options, device=device, timeout=timeout, env={**ALONE, "PYSHMEM_CHECK": "0"},
+        check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines().count("ok") == n, done.stdout
+
+
+@pytest.mark.parametrize("n", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_with_all_there_a_step_has_the_bits_of_calls_without_timeout(
+    n: int, run_pes: Callable
+) -> None:
+    run(run_pes, n, "alike")
+
+
+@pytest.mark.parametrize(
+    ("n", "place"),
+    [
+        (2, "commits"),
+        *(pytest.param(n, one, marks=pytest.mark.long) for n in (2, 3) for one in PLACES),
+    ],
+)
+def test_a_member_that_is_late_in_one_place_is_left_out_and_back(
+    n: int, place: str, run_pes: Callable
+) -> None:
+    run(run_pes, n, "held", place, 5)
+
+
+@pytest.mark.parametrize(
+    ("n", "late", "steps"),
+    [(3, 0, 9), *(pytest.param(4, late, 1000, marks=pytest.mark.long) for late in (0, 2))],
+)
+def test_a_member_that_is_stopped_is_left_out_and_back(
+    n: int, late: int, steps: int, run_pes: Callable
+) -> None:
+    run(run_pes, n, "stopped", late, steps, 5, timeout=1200)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "options", [("alike",), ("stopped", 0, 1000, 1), ("asleep", 1000, 0.02)], ids=lambda o: o[0]
+)
+def test_on_gpus(options: tuple[object, ...], run_pes: Callable) -> None:
+    run(run_pes, 2, *options, device="cuda")
