@@ -56,6 +56,24 @@ ISHMEMX_API int ishmemx_heaps_seen(int fd, ishmemx_heaps_seen_t *seen);
 /* Collective; begins with a barrier. A heap that grows gives back memory behind its last block; others have none to
  * give, and so does one whose last block is at its end. */
 ISHMEMX_API int ishmemx_heap_trim(int heap);
+/* A pool: [base, +nbytes), a block of the device heap, from which another library's allocator takes segments. All is
+ * local. Routines refuse memory of a pool but for segments that ishmemx_pool_agreed() covers: those that were taken up
+ * to `taken`, which ishmemx_pool_segments() told with them. The caller has compared the segments of all PEs by then.
+ * `gpu`: the number that the library gives the GPU; -1: any. */
+ISHMEMX_API int ishmemx_pool_open(void *base, size_t nbytes, int gpu, int *pool_p);
+ISHMEMX_API int ishmemx_pool_close(int pool); /* ARGUMENT: it has segments */
+/* From here on the calling thread takes from that pool; 0: from none. Returns the one before. */
+ISHMEMX_API int ishmemx_pool_use(int pool);
+/* Those of a library, of the form of torch.cuda.memory.CUDAPluggableAllocator. NULL: no room. What is of no pool any
+ * more is given in vain. */
+ISHMEMX_API void *ishmemx_pool_take(size_t nbytes, int gpu, void *stream);
+ISHMEMX_API void ishmemx_pool_give(void *address, size_t nbytes, int gpu, void *stream);
+/* How many there are, also of a pool whose job has ended, or -1: there is no such pool. The first `most` are written.
+ */
+ISHMEMX_API int ishmemx_pool_segments(int pool, int64_t *offsets, int64_t *sizes, int64_t most, uint64_t *taken_p);
+ISHMEMX_API int ishmemx_pool_agreed(int pool, uint64_t taken);
+/* 1: it is memory of a pool that is refused. */
+ISHMEMX_API int ishmemx_pool_pending(const void *address, size_t nbytes);
 /* Base and size of a heap of the calling PE; base NULL when there is none. */
 ISHMEMX_API int ishmemx_heap_range(int heap, void **base, int64_t *nbytes);
 /* Collective over a team: each member's [address, +nbytes), which is on no heap, becomes the remote side of put and get

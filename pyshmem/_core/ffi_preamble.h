@@ -136,14 +136,15 @@ TO_PYTHON uintptr_t address_of(const void *buffer) {
     return (uintptr_t)buffer;
 }
 
-/* The heap that [address, address + nbytes) of this PE lies in, or -1. */
+/* The heap that [address, address + nbytes) of this PE lies in, or -1. What a pool has, and the PEs have not compared,
+ * is on none yet. */
 TO_PYTHON int heap_of(uintptr_t address, size_t nbytes) {
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
         uintptr_t base = 0;
         int64_t size = 0;
         if (ishmemx_heap_range(heap, &base, &size) == 0 && base && address >= base &&
             address - base <= (uintptr_t)size && nbytes <= (uintptr_t)size - (address - base))
-            return heap;
+            return ishmemx_pool_pending(address, nbytes) ? -1 : heap;
     }
     return -1;
 }
@@ -164,9 +165,9 @@ TO_PYTHON uint64_t signal_wait_until(uintptr_t sig_addr, int cmp, uint64_t cmp_v
 
 static uintptr_t main_thread;
 
-/* The interrupt check of slow waits: runs Python's signal handlers, which only the main thread does. Another thread that
- * took the lock for that would not come back from it once the interpreter is on its way out. What a handler raised is
- * kept in pyshmem._core.library.interruption, which raises it once the wait has ended. */
+/* The interrupt check of slow waits: runs Python's signal handlers, which only the main thread does. Another thread
+ * that took the lock for that would not come back from it once the interpreter is on its way out. What a handler raised
+ * is kept in pyshmem._core.library.interruption, which raises it once the wait has ended. */
 static int check_signals(void) {
     if ((uintptr_t)pthread_self() != main_thread || !Py_IsInitialized())
         return 0;

@@ -104,6 +104,11 @@ _EXCEPTIONS: dict[int, type[Exception]] = {
 }
 
 
+def native_file() -> str:
+    """The extension's own file; a name of the library is found by it, as it is linked to that."""
+    return str(_native.__file__)
+
+
 def check(status: int) -> None:
     """Raise the exception of a status that is not OK."""
     if status:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .._core.arrays.checks import StreamLike
+from .._core.arrays.checks import StreamLike, pending
 from .._core.library import check, check_value, lib
 from ..host import ordering
 from ..host.collectives.dispatch import do
@@ -43,6 +43,8 @@ def _check_on_heap(tensor: torch.Tensor, name: str, copy: bool = False) -> None:
     runtime.current()
     check_plain(tensor)
     if not copy and tensor.numel() and tensors.heap_of(tensor) is None:
+        if told := pending(name, tensor.data_ptr(), tensor.nbytes):
+            raise told
         raise ValueError(
             f"{name} ({tuple(tensor.shape)} on {tensor.device}) is not on a symmetric heap: make it "
             "with pyshmem.interop.torch.empty, zeros, ...; collectives take any tensor with copy=True, "

@@ -25,6 +25,7 @@
 #include "join/variables.h"
 #include "memory/board.h"
 #include "memory/heap.h"
+#include "memory/pools.h"
 #include "memory/registered.h"
 #include "memory/release.h"
 #include "memory/static_share.h"
@@ -151,6 +152,7 @@ static void tear_down(bool together) {
     pysh_device_teams_close();
     pysh_board_close();
     pysh_registered_close_all();
+    pysh_pools_close_all();
     pysh_heap_teardown(blocks);
     if (!together)
         pysh_heap_forget_holes();

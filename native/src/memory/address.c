@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "memory/allocator.h"
 #include "memory/heap.h"
+#include "memory/pools.h"
 #include "memory/registered.h"
 #include "memory/static_share.h"
 
@@ -79,5 +80,11 @@ int pysh_heap_find(const void *address, size_t nbytes, const char *what, int *he
                          "begins at %p, and comes from shmem_malloc or pyshmem.empty",
                          what, address, pysh_bytes_text(pysh.arena[*heap_p].system), arena_names[*heap_p],
                          (void *)pysh.arena[*heap_p].first);
+    if (!status && pysh_pool_pending(address, nbytes))
+        return pysh_fail(
+            ISHMEMX_ERR_ARGUMENT,
+            "%s: %p is memory of a pool that the PEs have not compared yet: leave the block of the pool, or "
+            "call its rendezvous(), first",
+            what, address);
     return status;
 }

@@ -210,7 +210,7 @@ def place(array: Any, name: str, *, symmetric: bool, writable: bool) -> Place:
             if ours and array.flags.writeable:
                 remember(array, address, nbytes, kind)
         elif symmetric and not lib.ishmemx_is_registered(address, nbytes):
-            raise _not_symmetric(name, array)
+            raise pending(name, address, nbytes) or _not_symmetric(name, array)
     elif symmetric:  # without elements it has no place of its own
         address = _any_address()
     return address, nbytes, kind
@@ -229,6 +229,16 @@ def _no_longer(name: str, why: str) -> Exception:
             f"{name} was made in a job that has ended; make it again after init"
         )
     return ValueError(f"{name} cannot be used any more: {why}")
+
+
+def pending(name: str, address: int, nbytes: int) -> Exception | None:
+    """The error of memory of a pool that the PEs have not compared; None: it is none."""
+    if not lib.ishmemx_pool_pending(address, nbytes):
+        return None
+    return ValueError(
+        f"{name} is memory of a pool that the PEs have not compared yet: leave the block of the pool, "
+        "or call its rendezvous(), first"
+    )
 
 
 def _not_symmetric(name: str, array: Any) -> Exception:

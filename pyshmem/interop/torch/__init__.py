@@ -48,6 +48,7 @@ from ..._torch.tensors import (
 from . import backend as _backend
 from .backend import ShmemProcessGroup
 from .group import Options
+from .pools import Pool, pool
 from .start import init_process_group
 from .symmetric_memory import use_symmetric_memory
 
@@ -57,9 +58,9 @@ if _library.checks_order():
     _record.install()
 
 __all__ = [
-    "Options", "ShmemProcessGroup", "empty", "empty_like", "free", "from_process_group", "full",
-    "full_like", "heap_of", "init_process_group", "is_symmetric", "ones", "ones_like", "ptr", "rand",
-    "rand_like", "randn", "randn_like", "register_team", "tensor",
+    "Options", "Pool", "ShmemProcessGroup", "empty", "empty_like", "free", "from_process_group", "full",
+    "full_like", "heap_of", "init_process_group", "is_symmetric", "ones", "ones_like", "pool", "ptr",
+    "rand", "rand_like", "randn", "randn_like", "register_team", "tensor",
     "use_symmetric_memory", "zeros", "zeros_like",
 ]  # fmt: skip
 
