@@ -33,6 +33,11 @@ UNKNOWN, GONE = -1, -2
 _LAYOUT = frozenset(("dtype", "shape", "strides", "data"))
 
 
+#: What ``pyshmem.register`` was given of torch, by ``id``, with its place then: looking at a tensor anew
+#: takes longer than a put of few bytes.
+registered_tensors: dict[int, tuple[Any, Place]] = {}
+
+
 #: Do kernels on GPUs reach the host heap? ``pyshmem.device`` says so.
 pinned = False
 
@@ -197,14 +202,16 @@ def place(array: Any, name: str, *, symmetric: bool, writable: bool) -> Place:
             raise masked(name)
         address, nbytes, kind = _place_of_ndarray(array, name, writable)
     else:
+        if symmetric and (kept := registered_tensors.get(id(array))) and _still_there(array, *kept):
+            return kept[1]
         interface, dtype, on_gpu = _describe(array, name, symmetric)
         address, nbytes, kind = _place_of_interface(interface, dtype, name, writable)
         if nbytes:
             _check_memory(interface, array, name)
         if why := cupy_arrays.gone(array):
             raise _no_longer(name, why)
-        if on_gpu and nbytes and lib.heap_of(address, nbytes) < 0:
-            cupy_arrays.wait_for(interface)  # on the heap kernels may be at work by design
+        if on_gpu and nbytes and not _kernels_may_be_at_work(address, nbytes, symmetric):
+            cupy_arrays.wait_for(interface)
     if (ours or symmetric) and nbytes:
         if lib.heap_of(address, nbytes) >= 0:
             if ours and array.flags.writeable:
@@ -214,6 +221,18 @@ def place(array: Any, name: str, *, symmetric: bool, writable: bool) -> Place:
     elif symmetric:  # without elements it has no place of its own
         address = _any_address()
     return address, nbytes, kind
+
+
+def _still_there(array: Any, kept: Any, where: Place) -> bool:
+    """Has a tensor the memory that it was registered with? Torch lets it have another."""
+    return kept is array and array.data_ptr() == where[0] and array.nbytes == where[1]
+
+
+def _kernels_may_be_at_work(address: int, nbytes: int, symmetric: bool) -> bool:
+    """By design: on the heap, and where a peer's part of registered memory is meant."""
+    if lib.heap_of(address, nbytes) >= 0:
+        return True
+    return symmetric and bool(lib.ishmemx_is_registered(address, nbytes))
 
 
 def _any_address() -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-from ..._core.arrays.checks import place
+from ..._core.arrays.checks import place, registered_tensors
 from ..._core.library import check, lib, refuse_order
 from ..job import runtime
 from ..teams.arguments import refuse_team
@@ -54,6 +54,7 @@ class Registration:
 _kept: dict[int, Registration] = {}
 
 runtime.on_init(_kept.clear)  # of a job before, whose PEs have gone
+runtime.on_finalize(registered_tensors.clear)
 
 
 def register(array: Any, *, team: Team = TEAM_WORLD) -> Registration:
@@ -64,6 +65,9 @@ def register(array: Any, *, team: Team = TEAM_WORLD) -> Registration:
     contiguous part of it, as ``dest`` or ``source`` there, and reach the same part of the member's;
     of memory of GPUs ``ptr`` gives that, which kernels may load and store. Nothing else takes it:
     atomics, waits, collectives, streams, strided transfers and routines in kernels need heap memory.
+
+    As of heap memory, no stream is waited for where a member's part is meant: what kernels write to it
+    is there for others once the program has waited for them.
 
     Memory of the host is copied by the kernel between processes (``process_vm_writev``). Memory of
     a GPU has to be of ``cudaMalloc``, as torch's and CuPy's is by default; all of the allocation that
@@ -87,7 +91,8 @@ def register(array: Any, *, team: Team = TEAM_WORLD) -> Registration:
     refuse_order("registered arrays")
     if not isinstance(team, Team):
         raise refuse_team(team, "team")
-    address, nbytes, _ = place(array, "array", symmetric=False, writable=True)
+    where = place(array, "array", symmetric=False, writable=True)
+    address, nbytes, _ = where
     made = Registration(array, team, address, nbytes)
     before = _kept.setdefault(address, made)  # before others may store into it
     try:
@@ -95,6 +100,8 @@ def register(array: Any, *, team: Team = TEAM_WORLD) -> Registration:
     finally:
         if before is made and not lib.ishmemx_is_registered(address, nbytes):
             del _kept[address]
+    if callable(getattr(array, "data_ptr", None)):
+        registered_tensors[id(array)] = array, where
     return made
 
 
@@ -120,3 +127,4 @@ def unregister(registration: Registration) -> None:
         raise ValueError("the registration is not of this job, or was unregistered before")
     check(lib.ishmemx_unregister(registration.team.handle, address, nbytes))
     _kept.pop(address, None)
+    registered_tensors.pop(id(registration.array), None)
