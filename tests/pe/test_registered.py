@@ -80,7 +80,8 @@ TRANSFERS = """
         import torch
         with pyshmem.register(full(10, 3)) as again:
             again.array.data = torch.zeros(10, dtype=torch.int64, device=array.device)
-            refused(lambda: pyshmem.put(again.array, source[:10], right), ValueError, "not on a symmetric")
+            moved = again.array
+            refused(lambda: pyshmem.put(moved, source[:10], right), ValueError, "not on a symmetric")
     del array
     last = pyshmem.register(full(10, 3))  # finalize ends it
     pyshmem.put(last.array, source[:10], right)
