@@ -231,6 +231,11 @@ def dialect() -> str:
     return f"{own.get_ir_version()} {own.data_layout} {pointer} {series}"
 
 
+def ir_version() -> tuple[int, ...]:
+    """What a module for NVVM says that it is written in."""
+    return tuple(nvvm.NVVM().get_ir_version())
+
+
 def linker_version() -> tuple[int, int]:
     """Of nvJitLink."""
     major, minor = nvjitlink.version()

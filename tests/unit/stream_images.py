@@ -91,7 +91,7 @@ def main(share: int, of: int) -> None:
                 "units": ptx.count("ld.relaxed.sys.global.b128"),
                 "pieces": ptx.count("ld.global.L1::no_allocate.v2.u64"),
                 "meetings": ptx.count("st.release.sys.global.u64"),
-                "grid_barriers": ptx.count("cudaCGSynchronize"),
+                "grid_barriers": ptx.count("%envreg1"),
                 "lean": bool(key & STREAM_KEY.LEAN),
                 "before_store": before_store(ptx),
             }

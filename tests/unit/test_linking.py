@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -58,3 +59,60 @@ def test_each_module_is_compiled_once_and_behind_those_that_call_it(debug: bool)
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.startswith("ok ")
+
+
+GRIDS = """
+import json
+from types import SimpleNamespace
+
+import pyshmem
+import numba.cuda.dispatcher as dispatcher
+from numba import cuda
+from numba.cuda import codegen, types
+from pyshmem import device as shmem
+from pyshmem.device.jit.cubin import Cubin
+
+def sections(code):
+    return sum(name.startswith(".text.") for name in Cubin(code)._sections)
+
+device = SimpleNamespace(compute_capability=(9, 0))
+dispatcher.get_current_device = lambda: device
+codegen.devices = SimpleNamespace(get_context=lambda: SimpleNamespace(device=device))
+
+def routine(dest):
+    shmem.team_sync_grid(shmem.TEAM_WORLD)
+
+def own(dest):
+    cuda.cg.this_grid().sync()
+    dest[0] = 1
+
+for kernel, options in ((routine, {}), (own, {}), (own, {"debug": True, "opt": False, "lto": False})):
+    made = dispatcher._Kernel(kernel, (types.float32[::1],), **({"lto": True} | options))
+    library = made._codelibrary
+    code = bytes(library.get_cubin().code)
+    print(json.dumps([made.cooperative, library.needs_cudadevrt, sections(code),
+                      code.count(b"cudaCGSynchronize") > 0, library.get_asm_str().count("%envreg1")]))
+"""
+
+
+@pytest.mark.slow
+def test_a_kernel_with_a_grids_barrier_is_one_program(tmp_path) -> None:
+    """A library that is linked makes it relocatable: each of its functions is a section then."""
+    done = subprocess.run(
+        [sys.executable, "-c", GRIDS],
+        env=os.environ
+        | {"NUMBA_ENABLE_CUDASIM": "0", "PYSHMEM_DEVICE": "cuda"}
+        | {"PYSHMEM_CACHE_DIR": str(tmp_path), "PYSHMEM_KERNEL_STORE": "text"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    routine, own, debug = (json.loads(line) for line in done.stdout.splitlines())
+    assert routine[:2] == own[:2] == [True, False]
+    assert not routine[3]
+    assert not own[3]
+    assert own[4] == 1, "its barrier is not in the kernel"
+    assert debug[:2] == [True, True], "a kernel for debugging links the library"
+    assert routine[2] == own[2] == 1, "functions of the kernel are sections of their own"

@@ -22,7 +22,7 @@ from ..._core.library import setting_number
 from ..._foreign import numba_cuda
 from ..._foreign import numba_cuda_texts as foreign
 from ..._foreign.numba_cuda_texts import TextLibrary
-from . import content_names
+from . import content_names, grid_barrier
 
 #: Of the files of kernels: part of their names.
 _FORMAT = 1
@@ -60,6 +60,8 @@ def _modules(library: Any, called: Collection[Any]) -> Iterator[Any]:
             yield from one.lone_modules if alone else one.modules
         else:  # a library of another kind knows its own
             yield from one.modules
+    if grid_barrier.replaces_library(library, called):
+        yield grid_barrier.text_for(library)
 
 
 def own_texts(library: Any) -> list[str]:

@@ -39,6 +39,7 @@ from ..leaf.ptx import NO_BULK_COPIES, without_bulk_copies
 from ..state import ABI, HEAP_BASE, HEAP_BYTES, MODULE, SYMBOL, WORDS
 from . import store
 from .cubin import refuse_other_contracts, stack_need
+from .grid_barrier import without_library
 from .linking import link_each_module_once, link_once_on_a_host, own_texts
 from .objects import add_objects, called_by, needs_many_registers
 from .running import Running, beside_captures, hold_frees
@@ -311,6 +312,7 @@ def _prepared(link: Callable[..., Any]) -> Callable[..., Any]:
     def prepare_and_link(code_library: Any, cc: Any = None) -> Any:
         prepare_link(code_library)
         cc, called = code_library._ensure_cc(cc), called_by(code_library)
+        without_library(code_library, called)
         return link_once_on_a_host(code_library, called, cc, lambda: link(code_library, cc))
 
     return prepare_and_link
