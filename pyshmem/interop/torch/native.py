@@ -18,7 +18,6 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 import warnings
 from pathlib import Path
 from types import ModuleType
@@ -144,8 +143,14 @@ def _is_ours(path: Path) -> bool:
 
 def _compile(source: str, path: Path) -> None:
     """Under another name, and renamed: a reader sees all of it or nothing."""
-    command, begin = _compiler(source), time.monotonic()
+    command = _compiler(source)
     path.parent.mkdir(parents=True, exist_ok=True)
+    print(
+        f"pyshmem: compiles its {_WORDS[source]} for torch {torch.__version__}, once, in about half a "
+        f"minute: {path}",
+        file=sys.stderr,
+        flush=True,
+    )
     prefix = f"{path.stem}-making-"
     for left in path.parent.glob(f"{prefix}*"):  # by one that was killed: the caller has the lock
         shutil.rmtree(left, ignore_errors=True)
@@ -159,13 +164,6 @@ def _compile(source: str, path: Path) -> None:
             check=True, capture_output=True, text=True, timeout=_SECONDS,
         )  # fmt: skip
         os.replace(made, path)
-    seconds = time.monotonic() - begin
-    print(
-        f"pyshmem: compiled its {_WORDS[source]} for torch {torch.__version__} in {seconds:.0f} s, "
-        f"once: {path}",
-        file=sys.stderr,
-        flush=True,
-    )
 
 
 def _load(source: str) -> ModuleType:
