@@ -19,6 +19,8 @@ from .hooks import Hook
 raw_stream: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 #: The product of matrices of FP8 with scales; cuBLAS's, or one of the CPU.
 scaled_mm = torch._scaled_mm
+#: Keeps a GPU's current stream busy for so many of its cycles.
+spin: Callable[[int], None] = torch.cuda._sleep
 #: A view of a tensor whose elements are those of the memory with the other sign.
 neg_view = torch._neg_view
 #: Whether a tensor stands for others within torch.func.

@@ -375,8 +375,10 @@ def sleep_async(duration_ms: float) -> None:
     """Keep torch's current stream busy for about so long; where there is no GPU, this thread."""
     torch = _torch()
     if torch is not None and torch.cuda.is_available():
+        from ..._foreign.torch import spin
+
         gpu = torch.cuda.get_device_properties(torch.cuda.current_device())
-        torch.cuda._sleep(int(gpu.clock_rate * duration_ms))  # kHz: cycles a millisecond
+        spin(int(gpu.clock_rate * duration_ms))  # kHz: cycles a millisecond
     else:
         time.sleep(duration_ms * 1e-3)
 
