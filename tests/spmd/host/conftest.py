@@ -18,6 +18,15 @@ def heap(request, job):
 
 
 @pytest.fixture
+def fixed_heap(heap):
+    """One that is full where it ends."""
+    info = pyshmem.heap_info(heap)
+    if info.memory < info.nbytes:
+        pytest.skip("the heap grows: tests/pe/test_heap_growth.py fills one")
+    return heap
+
+
+@pytest.fixture
 def right(job):
     return (job.my_pe + 1) % job.n_pes
 

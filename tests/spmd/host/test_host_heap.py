@@ -225,7 +225,8 @@ def test_what_was_reallocated_cannot_be_looked_at():
         pyshmem.realloc(array, 2)
 
 
-def test_a_full_heap_says_what_there_is_and_goes_on(job, heap):
+def test_a_full_heap_says_what_there_is_and_goes_on(job, fixed_heap):
+    heap = fixed_heap
     drop_all()
     before = pyshmem.heap_info(heap)
     setting = "PYSHMEM_HEAP_SIZE" if heap == "host" else "PYSHMEM_DEVICE_HEAP_SIZE"
@@ -241,7 +242,8 @@ def test_a_full_heap_says_what_there_is_and_goes_on(job, heap):
     assert pyshmem.heap_info(heap) == before
 
 
-def test_dropped_arrays_make_room_when_the_heap_is_full(heap):
+def test_dropped_arrays_make_room_when_the_heap_is_full(fixed_heap):
+    heap = fixed_heap
     drop_all()
     half = int(pyshmem.heap_info(heap).largest_free * 0.6)
     for _ in range(5):

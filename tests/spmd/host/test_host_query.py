@@ -110,7 +110,8 @@ def test_realloc_keeps_the_elements(job, heap, make, right, left, before, after)
     assert (pyshmem.to_numpy(new).reshape(-1)[:kept] == np.arange(kept) + left).all()
 
 
-def test_realloc_needs_no_second_block(job, heap):
+def test_realloc_needs_no_second_block(job, fixed_heap):
+    heap = fixed_heap
     most = pyshmem.heap_info(heap).largest_free
     array = pyshmem.empty(most, np.uint8, heap=heap)
     array = pyshmem.realloc(array, most // 2)
