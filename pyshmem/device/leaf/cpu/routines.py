@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import llvmlite.binding
-from numba.core import errors
+from numba.core import errors, types
 
 from ...._core import kept_files, library
 from ...._foreign import numba_cpu
@@ -117,7 +117,8 @@ def _use(key: list[str], name: str, file: kept_files.File) -> _Routine | None:
 def _refuse_read_only(function: Any, arguments: tuple[Any, ...]) -> None:
     """Numba's types know which arrays are read-only; routines write to them by their addresses."""
     for position, parameter, is_written in arrays_of(function):
-        if is_written and not getattr(arguments[position], "mutable", True):
+        given = arguments[position]
+        if is_written and isinstance(given, types.Array) and not given.mutable:
             raise errors.TypingError(read_only(function.__name__, parameter))
 
 
