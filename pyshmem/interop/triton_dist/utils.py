@@ -90,10 +90,10 @@ def init_nvshmem_by_torch_process_group(pg: Any) -> None:
     Raises: RuntimeError (there is one).
     """
     global _world
-    from ..._torch.process_groups import GroupExchange
-
     if _world is not None:
         raise RuntimeError("the job has a group: finalize_distributed first")
+    from ..._torch.process_groups import GroupExchange
+
     runtime.init(comm=None if runtime.initialized() else GroupExchange(pg))
     _world = pg
 
