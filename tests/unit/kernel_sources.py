@@ -35,6 +35,19 @@ def refused_random(a, b):
     a[0] = np.random.random()
 
 
+def refused_copy(a, b):
+    mine = a.copy()
+    b[0] = mine[0]
+
+
+def refused_flatten(a, b):
+    b[0] = a[1:].flatten()[0]
+
+
+def refused_ravel(a, b):
+    b[0] = a.ravel()[0]
+
+
 def refused_f_string(a, b):
     print(f"thread {cuda.threadIdx.x}")
 
@@ -171,6 +184,10 @@ def taken_sizes(a, b):
 def taken_sum(a, b):
     a[0] = a.sum() + np.sum(b) + max(a[0], b[0])
     a[1:3] = 0
+
+
+def taken_reshape(a, b):
+    b[0] = a.reshape((2, 2))[1, 1]
 
 
 def taken_own_name(a, b):

@@ -48,6 +48,8 @@ _MAKERS = (
     "eye full full_like hstack identity linspace ones ones_like outer repeat roll sort stack "
     "tile unique vstack where zeros zeros_like"
 )
+#: Methods of arrays that make another one.
+_COPIES = frozenset(("copy", "flatten", "ravel"))
 _ARRAYS = (
     "kernels make arrays by cuda.local.array and cuda.shared.array alone, with a constant shape"
 )
@@ -73,6 +75,16 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
+def _copies(called: ast.AST, names: dict[str, Any]) -> bool:
+    """Is it a method of a variable, or of a part of one, that makes an array?"""
+    if not isinstance(called, ast.Attribute) or called.attr not in _COPIES:
+        return False
+    of = called.value
+    if isinstance(of, ast.Name):  # one of the function's own has no value here
+        return of.id not in names or isinstance(names[of.id], np.ndarray)
+    return isinstance(of, ast.Subscript)
+
+
 def _of_call(node: ast.Call, names: dict[str, Any]) -> str:
     called = _value(node.func, names)
     if called is str or (
@@ -83,6 +95,8 @@ def _of_call(node: ast.Call, names: dict[str, Any]) -> str:
         return f"a text that is made: {_PRINT}"
     if maker := _makers().get(id(called)):
         return f"numpy.{maker}: {_ARRAYS}"
+    if _copies(node.func, names):
+        return f"an array's {ast.unparse(node.func).rpartition('.')[2]}(): {_ARRAYS}"
     if isinstance(getattr(called, "__self__", None), np.random.RandomState):
         return "numpy.random: numba.cuda.random has generators for kernels"
     return ""
