@@ -18,7 +18,7 @@ SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 TYPES_OF_PROGRAMS := --allow-untyped-defs --allow-incomplete-defs \
 	--allow-untyped-calls --allow-untyped-decorators
 
-.PHONY: demo test quick nightly dev docs lint pyright unit native gpu examples bench analyze sanitize resolve versions wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch test-hosts
+.PHONY: demo test quick nightly dev docs lint pyright unit native gpu examples bench analyze sanitize resolve versions wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch test-torch-long test-hosts
 .DEFAULT_GOAL := demo
 
 # What type checkers see of the device library, made beside its __init__.py; the build makes the one of packages.
@@ -44,13 +44,16 @@ test-long: ready-test ## GPU code compiled for sm_90, sm_80 and sm_100, every or
 
 nightly: ## what .ci/run leaves out, for a quiet machine; its last log is kept in build/nightly.log
 	@mkdir -p build
-	@bash -o pipefail -c '$(MAKE) -k test-long analyze 2>&1 | tee build/nightly.log'
+	@bash -o pipefail -c '$(MAKE) -k test-long analyze test-torch-long 2>&1 | tee build/nightly.log'
+
+test-torch-long: ready-torch ## the tests of test-torch that take minutes each
+	$(PYTEST) -m long tests/pytorch
 
 test-hosts: ready-test ## conduit ucx, and the launcher over ssh: on two and three hosts out of network namespaces, as root
 	$(PYTEST) -m "not long" tests/hosts tests/launcher
 
 test-torch: ready-torch ## pyshmem.interop.torch on the CPU; installs torch (the range is in pyproject.toml)
-	$(PYTEST) tests/pytorch
+	$(PYTEST) -m "not long" tests/pytorch
 	$(PYTEST) -m "not long" -k torch tests/check
 	$(PYTEST) tests/unit/test_moved.py tests/unit/test_foreign.py
 
