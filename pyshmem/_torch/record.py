@@ -10,7 +10,6 @@ of it is imported while ``order`` is off.
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -210,7 +209,7 @@ _DESCRIBED: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 def fused(function: Callable[..., Any]) -> Callable[..., Any]:
     """A fused operation: a collective of its team that reads tensors and writes its results."""
-    signature = inspect.signature(function)
+    bind = effects.Binder(function)
 
     @functools.wraps(function)
     def call(*given: Any, **options: Any) -> Any:
@@ -218,16 +217,15 @@ def fused(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*given, **options)
         did = functools.partial(function, *given, **options)
         try:
-            bound = signature.bind(*given, **options)
-            bound.apply_defaults()
-            team = _team_in(bound.arguments)
+            arguments = bind(given, options)
+            team = _team_in(arguments)
         except TypeError:
             return did()  # which says what is wrong
         if not isinstance(team, Team):
             return _between(function.__name__, [], did, lambda _: [])
         enter, leave = effects.meet(team, "all", 0, "fused")
-        read = [value for key, value in bound.arguments.items() if "out" not in key]
-        written = [value for key, value in bound.arguments.items() if "out" in key]
+        read = [value for key, value in arguments.items() if "out" not in key]
+        written = [value for key, value in arguments.items() if "out" in key]
         before = [*_touched("r", read), *enter]
         return _between(
             function.__name__, before, did, lambda found: [*leave, *_written([written, found])]

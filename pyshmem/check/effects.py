@@ -7,6 +7,7 @@ makes of the call's result the effects behind it, or None where there are none. 
 
 from __future__ import annotations
 
+import inspect
 import operator
 import threading
 import weakref
@@ -39,6 +40,43 @@ _COMPARED = {int(cmp): n for n, cmp in enumerate((Cmp.EQ, Cmp.NE, Cmp.GT, Cmp.GE
 
 #: The number of CMP_EQ among comparisons.
 EQUAL = _COMPARED[int(Cmp.EQ)]
+
+# ---- arguments ---------------------------------------------------------------------------------
+
+_BY_PLACE = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_NAMED = (_BY_PLACE, inspect.Parameter.KEYWORD_ONLY)
+
+
+class Binder:
+    """Binds the calls of one function; of ordinary ones much faster than ``inspect`` does."""
+
+    __slots__ = ("_defaults", "_names", "_places", "signature")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.signature = inspect.signature(function)
+        parameters = self.signature.parameters.values()
+        self._defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+        self._places = tuple(p.name for p in parameters if p.kind is _BY_PLACE)
+        # Of a function that takes any arguments, or some by their place alone, ``inspect`` knows.
+        plain = all(p.kind in _NAMED for p in parameters)
+        self._names = frozenset(self.signature.parameters) if plain else None
+
+    def __call__(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """All parameters and their values. Raises: TypeError (the function does not take them)."""
+        if self._names is not None and len(args) <= len(self._places):
+            given = dict(zip(self._places, args, strict=False))
+            if named.keys() <= self._names and given.keys().isdisjoint(named):
+                found = {**self._defaults, **given, **named}
+                if len(found) == len(self._names):
+                    return found
+        return self.bound(args, named).arguments
+
+    def bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> inspect.BoundArguments:
+        """The same, to call with. Raises: TypeError (the function does not take them)."""
+        bound = self.signature.bind(*args, **named)
+        bound.apply_defaults()
+        return bound
+
 
 # ---- who takes part ------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 """The file of a PE's records: what it accesses and what orders it, as it goes.
 
 The launcher makes a file without a name for each PE, which inherits it. A record is a tuple that
-``marshal`` writes: (time, agent, site, routine, effects), where the effects are those of ``Engine``.
+``marshal`` writes, behind its number of bytes: (time, agent, site, routine, effects), where the effects
+are those of ``Engine``.
 A site is a source line of the program, and has a record of its own before it is used.
 """
 
@@ -21,6 +22,7 @@ from typing import IO, Any
 from ..host.job import tracebacks
 from . import memory
 
+_SIZE, _BLOCK = 4, 1 << 20  # bytes: of a record's number of bytes, and of what is read at once
 #: Records that are kept before they are written, and effects that no other PE sees. Of a PE that is
 #: killed everything is there that another may have seen, and so what orders it.
 _MOST_RANGES = 4096  # of elements of one line, in one record
@@ -76,7 +78,11 @@ class Log:
         self, at: int, agent: int, site: int, routine: str, effects: list[tuple[Any, ...]]
     ) -> None:
         self._last = max(self._last, at)
-        self._kept.append(marshal.dumps((self._last, agent, site, routine, effects)))
+        self._keep((self._last, agent, site, routine, effects))
+
+    def _keep(self, record: tuple[Any, ...]) -> None:
+        data = marshal.dumps(record)
+        self._kept.append(len(data).to_bytes(_SIZE, sys.byteorder) + data)
 
     def touch(self, agent: int, routine: str, effect: tuple[Any, ...]) -> None:
         """A record of elements that the program reads or stores by itself.
@@ -137,9 +143,7 @@ class Log:
         number = self._sites.get((file, line))
         if number is None:
             number = self._sites[file, line] = len(self._sites)
-            self._kept.append(
-                marshal.dumps((number, os.path.abspath(file) if line else file, line, function))
-            )
+            self._keep((number, os.path.abspath(file) if line else file, line, function))
         return number
 
 
@@ -195,8 +199,15 @@ def is_internal(folders: tuple[str, ...]) -> bool:
 
 def records(file: IO[bytes]) -> Iterator[tuple[Any, ...]]:
     """What is in a PE's file; the last record may be cut off where the PE was killed."""
+    data, at = b"", 0
     while True:
-        try:
-            yield marshal.load(file)
-        except (EOFError, ValueError, TypeError):
-            return
+        begin = at + _SIZE
+        end = begin + int.from_bytes(data[at:begin], sys.byteorder)
+        if len(data) < begin or len(data) < end:
+            more = file.read(_BLOCK)
+            if not more:
+                return
+            data, at = data[at:] + more, 0
+            continue
+        yield marshal.loads(data[begin:end])
+        at = end

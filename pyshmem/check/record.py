@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import inspect
 import sys
 import threading
 from collections.abc import Callable
@@ -152,7 +151,7 @@ def _replace(plain: Any, made: Any) -> None:
 
 
 def _recorded(name: str, function: Any, describe: Callable[..., Described]) -> Any:
-    signature = inspect.signature(getattr(function, "__wrapped__", function))
+    bind = effects.Binder(getattr(function, "__wrapped__", function))
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
@@ -160,7 +159,7 @@ def _recorded(name: str, function: Any, describe: Callable[..., Described]) -> A
             return function(*args, **named)
         _inside.call = True
         try:
-            return _call_recorded(name, function, describe, signature, args, named)
+            return _call_recorded(name, function, describe, bind, args, named)
         finally:
             _inside.call = False
 
@@ -171,16 +170,14 @@ def _call_recorded(
     name: str,
     function: Any,
     describe: Callable[..., Described],
-    signature: inspect.Signature,
+    bind: effects.Binder,
     args: tuple[Any, ...],
     named: dict[str, Any],
 ) -> Any:
     try:
-        bound = signature.bind(*args, **named)
-        bound.apply_defaults()
+        given = bind(args, named)
     except TypeError:
         return function(*args, **named)  # which says what is wrong
-    given = bound.arguments
     if given.get("stream") is not None:
         refuse_deliver("streams")
         return streams.routine(name, describe, given, lambda: function(*args, **named))
@@ -199,7 +196,7 @@ def _call_recorded(
         if delivery is None:
             result = function(*args, **named)
         else:
-            result = delivery.call(name, function, bound, before)
+            result = delivery.call(name, function, bind.bound(args, named), before)
     except BaseException:
         recorder.write(now(), 0, name, [("!",)])
         raise

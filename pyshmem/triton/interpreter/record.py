@@ -10,7 +10,6 @@ it is imported while ``order`` is off.
 from __future__ import annotations
 
 import functools
-import inspect
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -294,7 +293,7 @@ def called(function: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     hides = ours and module not in _SEEN
     if ours and (module, name) in _REFUSED:
         describe = _refuse
-    signature = inspect.signature(function)
+    bind = effects.Binder(function)
 
     def call(*arguments: Any, **named: Any) -> Any:
         program = scheduler.current()
@@ -306,11 +305,10 @@ def called(function: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
                     return plain(*arguments, **named)
                 with program.unseen():
                     return plain(*arguments, **named)
-            bound = signature.bind(*arguments, **named)
-            bound.apply_defaults()
+            given = bind(arguments, named)
             program.described = True
             try:
-                return _between(program, name, describe, bound.arguments, plain, hides)
+                return _between(program, name, describe, given, plain, hides)
             finally:
                 program.described = False
         finally:

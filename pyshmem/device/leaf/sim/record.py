@@ -8,8 +8,6 @@ launch again, for that begins with what the host knows by then. Nothing of it is
 
 from __future__ import annotations
 
-import functools
-import inspect
 import re
 from collections import Counter, deque
 from collections.abc import Callable
@@ -183,13 +181,13 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
     suffix = next((s for s in _SUFFIXES if name.endswith(s)), "")
     base = name.removesuffix(suffix)
     describe = _described(base)
-    signature = inspect.signature(function)
+    bind = effects.Binder(function)
 
     def call(thread: SimThread, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if thread.grid.internal:
             return function(*arguments, **named)
         try:
-            given = _given(signature, arguments, named)
+            given = _given(bind(arguments, named))
             before, behind = describe(given) if describe is not None else ([], None)
         except effects.REFUSED:  # by the routine itself
             return function(*arguments, **named)
@@ -271,23 +269,9 @@ def turned(grid: Grid, idle: bool) -> bool:
     return True
 
 
-@functools.cache
-def _names_of(signature: inspect.Signature) -> tuple[str, ...]:
-    return tuple(signature.parameters)
-
-
-def _given(
-    signature: inspect.Signature, arguments: tuple[Any, ...], named: dict[str, Any]
-) -> dict[str, Any]:
+def _given(arguments: dict[str, Any]) -> dict[str, Any]:
     """Arguments by name, as descriptions of the host's routines take them."""
-    names = _names_of(signature)
-    if named or len(arguments) != len(names):
-        bound = signature.bind(*arguments, **named)
-        bound.apply_defaults()
-        by_name: dict[str, Any] = bound.arguments
-    else:  # as in most calls, and much quicker
-        by_name = dict(zip(names, arguments, strict=True))
-    given = {"nelems": None, "ctx": None, "status": None, **by_name}
+    given = {"nelems": None, "ctx": None, "status": None, **arguments}
     for name in _ARRAYS:
         if name in given:
             given[name] = ndarray_of(unwrapped(given[name])).view(np.ndarray)
