@@ -9,9 +9,8 @@ PEs that take the same sizes in the same order, so it is symmetric memory as any
 from __future__ import annotations
 
 import hashlib
-import itertools
 import threading
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -99,16 +98,8 @@ class Segments:
         digest = hashlib.sha256(repr(segments).encode()).hexdigest()[:16]
         total = size_text(sum(size for _, size in segments))
         said = differing(f"{len(segments)} segments of {total} in the pool ({digest})", TEAM_WORLD)
-        for index in (
-            itertools.count() if said else ()
-        ):  # all hear the same, so all end at the same one
-            told = f"segment {index}: none"
-            if index < len(segments):
-                offset, size = segments[index]
-                told = f"segment {index}: {size} bytes at byte {offset}"
-            if apart := differing(told, TEAM_WORLD):
-                both = (f"{all_of}, {one}" for all_of, one in zip(said, apart, strict=True))
-                raise refuse_difference(list(both))
+        if said:
+            _refuse(segments, said)
         if said := differing(f"in the pool: {what}", TEAM_WORLD):
             raise refuse_difference(said)
         check(lib.ishmemx_pool_agreed(self._number, taken))
@@ -138,6 +129,28 @@ class Segments:
         heaps.free(array)
 
 
+def _refuse(segments: list[Segment], said: list[str]) -> NoReturn:
+    """Raise MismatchError with the first segment that differs. Collective.
+
+    All PEs hear the same, so all end at the same one.
+    """
+    index = 0
+    while True:
+        told = f"segment {index}: none"
+        if index < len(segments):
+            offset, size = segments[index]
+            told = f"segment {index}: {size} bytes at byte {offset}"
+        if apart := differing(told, TEAM_WORLD):
+            both = (f"{all_of}, {one}" for all_of, one in zip(said, apart, strict=True))
+            raise refuse_difference(list(both))
+        index += 1
+
+
+def _count(number: int) -> int:
+    """How many segments a pool has, also one of a job that has ended; -1: there is no such pool."""
+    return int(lib.ishmemx_pool_segments(number, ffi.NULL, ffi.NULL, 0, ffi.new("uint64_t *")))
+
+
 def _default_nbytes() -> int:
     info = query.heap_info("device")
     vacant = min(info.largest_free, info.memory - info.used)
@@ -146,7 +159,7 @@ def _default_nbytes() -> int:
 
 def _job_ended() -> None:
     for number, pool in _open.items():
-        if lib.ishmemx_pool_segments(number, ffi.NULL, ffi.NULL, 0, ffi.new("uint64_t *")) > 0:
+        if _count(number) > 0:
             _left[number] = pool._array  # tensors of it can be looked at, as other arrays can
     _open.clear()
 
@@ -154,7 +167,7 @@ def _job_ended() -> None:
 def _sweep() -> None:
     """The blocks of jobs that have ended, once all of their segments have come back."""
     for number in list(_left):
-        if lib.ishmemx_pool_segments(number, ffi.NULL, ffi.NULL, 0, ffi.new("uint64_t *")) < 0:
+        if _count(number) < 0:
             del _left[number]
 
 
