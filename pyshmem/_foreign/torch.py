@@ -41,6 +41,13 @@ DDP_HOOK = Hook(
     "self comm_hook_type",
 )
 
+#: Of DistributedDataParallel: what it logs; the backend's name is that which C++ has for the group.
+DDP_LOGGED = Hook(torch.nn.parallel.DistributedDataParallel, "_get_ddp_logging_data", "self")
+
+#: Of torch's ProcessGroup, which has the names of backends that it knows, and for others ``UNNAMED``.
+GROUP_NAME = Hook(dist.ProcessGroup, "name")
+UNNAMED = "custom"
+
 #: Not of torch: the team of pyshmem that a process group has.
 TEAM_OF_GROUP = Hook(dist.ProcessGroup, "team")
 
@@ -56,6 +63,8 @@ TOLIST = Hook(torch.Tensor, "tolist")
 HOOKS = (
     TOLIST,
     DDP_HOOK,
+    DDP_LOGGED,
+    GROUP_NAME,
     SEQUENCE_NUMBER,
     NEW_GROUP,
     *(Hook(torch, name) for name in ("_scaled_mm", "_neg_view")),

@@ -278,6 +278,9 @@ def test_calls_of_the_group_itself_take_the_forms_of_torchs(run_pes: Callable) -
     assert group._get_sequence_number_for_group() > 0
     group.set_timeout(limit)
     assert group._get_backend(torch.device("cpu")).name() == "pyshmem" and group.team.n_pes() == n
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+    assert group.name() == model._get_ddp_logging_data()["backend_name"] == "pyshmem"
+    assert dist.new_group(backend="gloo").name() == "gloo"
     with pytest.raises(AttributeError, match="no team of pyshmem"):
         dist.new_group(backend="gloo").team
 

@@ -348,6 +348,28 @@ def _of_our_groups_too(plain: Callable[[Any], int]) -> Callable[[Any], int]:
     return call
 
 
+def _named_too(plain: Callable[[Any], str]) -> Callable[[Any], str]:
+    """``ProcessGroup.name``, which torch keeps for backends of its own."""
+
+    def call(group: Any) -> str:
+        name = plain(group)
+        return NAME if name == foreign.UNNAMED and _ours(group) is not None else name
+
+    return call
+
+
+def _logged_by_name(plain: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
+    """What DDP logs of a model, which asks the group for its name in C++."""
+
+    def call(model: Any) -> dict[str, Any]:
+        told = plain(model)
+        if told.get("backend_name") == foreign.UNNAMED:
+            told["backend_name"] = model.process_group.name()
+        return told
+
+    return call
+
+
 def _recorded(plain: Callable[..., Any]) -> Callable[..., Any]:
     """Torch's maker of groups, which attaches the flight recorder to ours in C++."""
 
@@ -372,6 +394,8 @@ def register() -> None:
     foreign.NEW_GROUP.wrap(_recorded)
     foreign.TEAM_OF_GROUP.offer(property(team_of_group))
     foreign.SEQUENCE_NUMBER.wrap(_of_our_groups_too)
+    foreign.GROUP_NAME.wrap(_named_too)
+    foreign.DDP_LOGGED.wrap(_logged_by_name)
     foreign.DDP_HOOK.wrap(_without_cpp_futures)
 
 
