@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
+from opcode import opmap
 from typing import NoReturn
+
+from .errors import UnsupportedError
 
 _RANKS = ("rank", "Get_rank", "get_rank", "local_rank", "me", "mype", "pe")
 _SIZES = (
@@ -226,3 +229,20 @@ def no_attribute(of: str, name: str, table: dict[str, str]) -> AttributeError:
         return AttributeError(f"{of} has no attribute {name!r}")
     # An object of its own keeps Python from adding a guess by letters.
     return AttributeError(f"{of} has no {name}: {table[name]}", name=name, obj=table)
+
+
+class _AbsentAttribute(UnsupportedError, AttributeError):
+    """``hasattr`` is False."""
+
+
+class _AbsentImport(UnsupportedError, ImportError):
+    """``from module import name`` says why, where an AttributeError would become Python's own text."""
+
+
+def absent(what: str, instead: str) -> UnsupportedError:
+    """The error that a ``__getattr__`` raises for a name of another library that pyshmem leaves out."""
+    asking = sys._getframe(2)
+    importing = asking.f_code.co_code[asking.f_lasti] == opmap["IMPORT_FROM"]
+    return (_AbsentImport if importing else _AbsentAttribute)(
+        f"{what} is not in pyshmem: {instead}"
+    )

@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import ast
 import copy
+import importlib
 import re
 import subprocess
 import sys
+import warnings
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,3 +179,77 @@ def test_a_pe_that_a_program_without_a_launcher_does_not_have() -> None:
             pyshmem.broadcast(array, array, 1)
         with pytest.raises(ValueError, match=r"pe -1 is outside the team of 1 PE \(0\.\.0\)$"):
             pyshmem.put(array, array, -1)
+
+
+ROOT = Path(pyshmem.__file__).parent
+#: Classes with a ``__getattr__`` of their own, and how an object of each is made, in a job of one PE.
+OBJECTS: dict[str, Any] = {
+    "_core/arrays/checks.py": lambda: pyshmem.zeros(1),
+    "_core/contract_groups.py": lambda: importlib.import_module("pyshmem._core.contract").STATE,
+    "host/job/runtime.py": lambda: importlib.import_module("pyshmem.host.job.runtime").current(),
+    "host/teams/team.py": lambda: pyshmem.TEAM_WORLD,
+    "interop/iris/ccl.py": lambda: importlib.import_module("pyshmem.interop.iris.ccl").CCL(None),
+}
+
+
+def _with_a_getattr() -> list[tuple[str, bool]]:
+    """Files in which a module, or a class (true), answers for names by itself."""
+    found = []
+    for path in sorted(ROOT.rglob("*.py")):
+        name, text = path.relative_to(ROOT).as_posix(), path.read_text()
+        if "__getattr__" not in text:
+            continue
+        tree = ast.parse(text)
+        if any(
+            "__getattr__" in ast.unparse(one) for one in tree.body if type(one) is not ast.ClassDef
+        ):
+            found.append((name, False))
+        if any("__getattr__" in ast.unparse(one) for one in tree.body if type(one) is ast.ClassDef):
+            found.append((name, True))
+    return found
+
+
+@pytest.mark.parametrize(("file", "in_class"), _with_a_getattr())
+def test_hasattr_is_false_for_what_is_not_there(file: str, in_class: bool) -> None:
+    """Of each name that the file mentions, which are those that it answers for: it never raises."""
+    path = ROOT / file
+    names = {
+        one.value
+        for one in ast.walk(ast.parse(path.read_text()))
+        if isinstance(one, ast.Constant) and isinstance(one.value, str) and one.value.isidentifier()
+    }
+    module = ".".join(("pyshmem", *path.relative_to(ROOT).with_suffix("").parts))
+    with pyshmem.init(device="none", heap_size="1M"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # names that have moved
+        try:
+            asked = (
+                OBJECTS[file]()
+                if in_class
+                else importlib.import_module(module.removesuffix(".__init__"))
+            )
+        except (ImportError, pyshmem.UnsupportedError) as error:
+            pytest.skip(f"{module} cannot be imported here: {error}")
+        assert not hasattr(asked, "nonsense")
+        for name in names:
+            hasattr(asked, name)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "told"),
+    [
+        ("pyshmem.interop.iris", "gluon", r"iris\.gluon is not in pyshmem: .*pyshmem\.gluon"),
+        ("pyshmem.interop.triton_dist.language", "tma", r"dl\.tma is not in pyshmem: .*compiler"),
+        ("pyshmem.interop.triton_dist.kernels.nvidia", "ag_gemm", r"all_gather_matmul"),
+    ],
+)
+def test_what_is_left_out_of_other_libraries_says_what_there_is(
+    module: str, name: str, told: str
+) -> None:
+    pytest.importorskip("triton")
+    package = importlib.import_module(module)
+    with pytest.raises(AttributeError, match=told) as caught:
+        getattr(package, name)
+    assert isinstance(caught.value, pyshmem.UnsupportedError)
+    with pytest.raises(ImportError, match=told) as refused:
+        exec(f"from {module} import {name}")
+    assert isinstance(refused.value, pyshmem.UnsupportedError)

@@ -13,7 +13,7 @@ else NumPy's or CuPy's. Where nothing else is said arguments and defaults are th
 
 from typing import Any
 
-from ..._core.errors import UnsupportedError
+from ..._core.other_names import absent
 from . import ccl, creators, hip, logging, ops, util
 from .ccl import Config
 from .context import DeviceContext
@@ -67,5 +67,5 @@ _ABSENT = {
 
 def __getattr__(name: str) -> Any:
     if name in _ABSENT:
-        raise UnsupportedError(f"iris.{name} is not in pyshmem: {_ABSENT[name]}")
+        raise absent(f"iris.{name}", _ABSENT[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

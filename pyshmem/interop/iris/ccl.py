@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from ... import triton as shmem
-from ..._core.errors import UnsupportedError
+from ..._core.other_names import absent
 from .util import check_group
 
 _BLOCK = 1024
@@ -213,7 +213,7 @@ class CCL:
 
     def __getattr__(self, name: str) -> Any:
         if name in _ABSENT:
-            raise UnsupportedError(f"iris' ccl.{name} is not in pyshmem: {_ABSENT[name]}")
+            raise absent(f"iris' ccl.{name}", _ABSENT[name])
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _start(self, group: Any, config: Any, *arrays: Any) -> Config:

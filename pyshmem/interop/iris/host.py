@@ -14,6 +14,7 @@ from ... import triton as shmem
 from ..._core import library
 from ..._core.errors import UnsupportedError
 from ..._core.library import lib
+from ..._core.other_names import absent
 from ...host import rma, sync
 from ...host.job import runtime
 from ...host.memory import creation
@@ -104,10 +105,8 @@ class Iris(Creators):
     @property
     def tracing(self) -> Any:
         """Raises UnsupportedError: pyshmem's timelines have kernels and their stages."""
-        raise UnsupportedError(
-            "iris' tracing is not in pyshmem: pyshmem.profiling.trace makes a timeline with kernels and "
-            "their stages"
-        )
+        instead = "pyshmem.profiling.trace makes a timeline with kernels and their stages"
+        raise absent("iris' tracing", instead)
 
     # -- arrays --------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from ...._core.errors import UnsupportedError
+from ...._core.other_names import absent
 from ....triton.dist import consume_token, notify, num_ranks, rank, symm_at, wait
 from . import extra
 
@@ -18,8 +18,9 @@ _ABSENT = (
 
 def __getattr__(name: str) -> Any:
     if name in _ABSENT:
-        raise UnsupportedError(
-            f"dl.{name} needs Triton-distributed's compiler: in stock Triton a program works on tiles; "
-            "lanes of tl.arange stand for threads, and pyshmem.gluon has partitions of warps"
+        raise absent(
+            f"dl.{name}",
+            "it needs Triton-distributed's compiler. In stock Triton a program works on tiles; "
+            "lanes of tl.arange stand for threads, and pyshmem.gluon has partitions of warps",
         )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from ....._core.errors import UnsupportedError
+from ....._core.other_names import absent
 
 _OPERATORS = {
     "ag_gemm": "all_gather_matmul", "create_ag_gemm_context": "all_gather_matmul",
@@ -16,8 +16,6 @@ _OPERATORS = {
 
 def __getattr__(name: str) -> Any:
     if name in _OPERATORS:
-        raise UnsupportedError(
-            f"triton_dist's {name} is not in pyshmem: pyshmem.fused.{_OPERATORS[name]} does the same, "
-            "with other arguments"
-        )
+        instead = f"pyshmem.fused.{_OPERATORS[name]} does the same, with other arguments"
+        raise absent(f"triton_dist's {name}", instead)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
