@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -122,29 +123,33 @@ def write(path: Path, about: dict[str, Any], code: bytes) -> bool:
     return True
 
 
-def _open_locked(path: Path, until: float) -> int:
-    """A descriptor of the lock's file with the lock; -1: none to be had."""
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+
+def _open_locked(path: Path, until: float) -> FileIO | None:
+    """The lock's file with the lock; None: none to be had. It is closed when nobody has it any more."""
     while True:
         try:
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = FileIO(path, "ab", opener=_opened)
         except OSError:
-            return -1
+            return None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # The last holder may have removed the file while it was opened here: then it locks nothing.
-            if os.fstat(lock).st_ino == os.stat(path).st_ino:
+            if os.fstat(lock.fileno()).st_ino == os.stat(path).st_ino:
                 return lock
         except FileNotFoundError:
             pass
         except BlockingIOError:
             if time.monotonic() > until:
-                os.close(lock)
-                return -1
+                lock.close()
+                return None
             time.sleep(_POLL)
         except OSError:
-            os.close(lock)
-            return -1
-        os.close(lock)
+            lock.close()
+            return None
+        lock.close()
 
 
 def _ours() -> Iterator[tuple[Path, os.stat_result]]:
@@ -195,9 +200,9 @@ def _remove_begun(path: Path) -> None:
         path.unlink(missing_ok=True)
     elif _LOCK.fullmatch(path.name):
         lock = _open_locked(path, 0.0)
-        if lock >= 0:
+        if lock is not None:
             path.unlink(missing_ok=True)
-            os.close(lock)
+            lock.close()
 
 
 def prune() -> int:
@@ -244,10 +249,10 @@ def one_at_a_time(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        if lock >= 0:
+        if lock is not None:
             with contextlib.suppress(OSError):
                 os.unlink(place)
-            os.close(lock)
+            lock.close()
 
 
 def kept(path: Path, make: Callable[[], File | None], use: Callable[[File], T | None]) -> T | None:

@@ -125,6 +125,21 @@ def owned(end: Any) -> Any:
     return ffi.gc(ffi.new("uintptr_t *"), end)
 
 
+def finished(undo: Callable[[], None]) -> None:
+    """Call ``undo``, which does no harm twice, until no interrupt ends it early; then raise that.
+
+    For a ``finally``. What it undoes is done inside the ``try``, not in front of it: the interpreter
+    looks for signals behind each call, so also between a call and a ``try`` that follows.
+    """
+    try:
+        undo()
+    except Exception:
+        raise
+    except BaseException:  # KeyboardInterrupt, or what a handler of the program raises
+        finished(undo)
+        raise
+
+
 def check_value() -> None:
     """Raise if the last value-returning call of this thread failed."""
     check(lib.status_of_last_value())

@@ -160,8 +160,8 @@ def _do_without_libcudart(execute: Execution, module: ModuleType) -> None:
 def _without_collector(execute: Execution, module: ModuleType) -> None:
     """Execute what makes a hundred thousand objects that stay: the collector walks none of them."""
     enabled = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         execute(module)
     finally:
         if enabled:

@@ -55,8 +55,8 @@ def bound(share: Share | None) -> Iterator[None]:
         yield
         return
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, share.cpus)
     try:
+        os.sched_setaffinity(0, share.cpus)
         yield
     finally:
         os.sched_setaffinity(0, before)

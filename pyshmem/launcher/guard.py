@@ -34,8 +34,9 @@ class Guard:
         }
         # What is blocked here is blocked there, for good. Not a function to call after fork: programs
         # that call ``launch`` have threads.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _DEAF_TO)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, _DEAF_TO)
             self._process = subprocess.Popen(
                 [sys.executable, "-s", "-P", "-S", leftovers.__file__, job],
                 stdin=subprocess.PIPE,

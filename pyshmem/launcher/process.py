@@ -49,8 +49,8 @@ def files_of(n_pes: int) -> Iterator[None]:
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         yield
         return
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

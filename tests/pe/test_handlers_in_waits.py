@@ -80,6 +80,79 @@ def program(name: str) -> str:
     return text.replace("WAIT", WAITS[name]).replace("NAME", name)
 
 
+#: Kernels that wait on the thread that launches them.
+KERNELS = {
+    "numba": """
+from numba import cuda
+import pyshmem.device as shmem
+
+@cuda.jit
+def await_one(word):
+    shmem.wait_until(word, shmem.CMP_EQ, 1)
+
+launch = await_one[1, 1]
+""",
+    "triton": """
+import triton
+import pyshmem.triton as shmem
+
+@triton.jit
+def await_one(word, ctx):
+    shmem.wait_until(word, shmem.CMP_EQ, 1, ctx)
+
+def launch(word):
+    await_one[(1,)](shmem.wrap(word), shmem.context())
+""",
+}
+
+IN_KERNELS = """
+import signal, time
+import numpy as np
+import pyshmem
+KERNEL
+job = pyshmem.init(heap_size="1M")
+word = pyshmem.zeros(1, np.uint64, heap="device")
+said = []
+
+def handler(number, frame):
+    for call in (lambda: pyshmem.finalize(), lambda: job.finalize()):
+        try:
+            call()
+        except RuntimeError as error:
+            said.append(str(error))
+
+signal.signal(signal.SIGALRM, handler)
+launch(pyshmem.ones(1, np.uint64, heap="device"))  # what a first launch takes long for
+pyshmem.barrier_all()
+if job.my_pe == 0:
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    launch(word)
+    pyshmem.drain()
+    # Where a program of the kernel itself is interrupted, its code has no such routines.
+    told = "finalize: this thread is in kernel `await_one`", "is a host routine"
+    assert len(said) == 2 and all(any(one in text for one in told) for text in said), said
+else:
+    time.sleep(1)
+    pyshmem.p(word, 1, 0)
+    pyshmem.drain()
+pyshmem.finalize()
+print("ok", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("language", "device"), [("numba", "sim"), ("numba", "cpu"), ("triton", "sim")]
+)
+def test_a_handler_cannot_end_the_job_inside_of_a_kernel(
+    language: str, device: str, run_pes: Callable
+) -> None:
+    pytest.importorskip("numba.cuda")
+    pytest.importorskip(language)
+    text = IN_KERNELS.replace("KERNEL", KERNELS[language])
+    done = run_pes(2, text, device=device, timeout=120, check=True)
+    assert done.stdout.count("ok") == 2
+
+
 @pytest.mark.parametrize("name", WAITS)
 def test_a_handler_cannot_end_the_job_inside_of_a_wait(name: str, run_pes: Callable) -> None:
     done = run_pes(2, program(name), device="none", check=True)

@@ -132,6 +132,7 @@ KERNELS = (
     """
 import dis, os, sys, warnings, numpy as np, pyshmem, pyshmem.device
 from numba import cuda
+from pyshmem.host.kernels import host_only
 warnings.simplefilter("ignore")
 HOME = os.path.dirname(pyshmem.__file__)
 
@@ -158,6 +159,7 @@ with pyshmem.init(heap_size="8M"):
         finally:
             sys.settrace(None)
         ended = interrupt.left > 0
+        assert not host_only._running
         a[0] = 0
         count[2, 4](a, 8)
         cuda.synchronize()
@@ -222,3 +224,74 @@ def test_a_capture_that_is_interrupted_has_ended(run_pes: Callable) -> None:
     pytest.importorskip("numba.cuda")
     done = run_pes(1, CAPTURES, device="sim", timeout=100, check=True)
     assert int(done.stdout) > 50
+
+
+MANAGERS = (
+    """
+import contextlib, dis, gc, os, resource, signal, sys, warnings, numpy as np, pyshmem
+from pathlib import Path
+from pyshmem import cutover
+from pyshmem._core import kept_files, library
+from pyshmem._foreign import environment
+from pyshmem.launcher import binding, guard, process
+warnings.simplefilter("ignore")
+HOME = os.path.dirname(pyshmem.__file__), contextlib.__file__
+PLACE = Path(sys.argv[0]).with_name("made")
+FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
+CPUS = os.sched_getaffinity(0)
+
+"""
+    + SIGNAL
+    + """
+def forced():
+    with cutover.forced("put", 0):
+        pass
+
+def files():
+    with process.files_of((FILES[0] - 256) // 10 + 1):
+        pass
+
+def cpus():
+    with binding.bound(binding.Share(frozenset(sorted(CPUS)[:1]), 1)):
+        pass
+
+def words():
+    return list(library.device_state())
+
+CALLS = {
+    forced: lambda: not cutover._forced and words() == before,
+    files: lambda: resource.getrlimit(resource.RLIMIT_NOFILE) == FILES,
+    cpus: lambda: os.sched_getaffinity(0) == CPUS,
+    lambda: environment._without_collector(lambda module: None, None): gc.isenabled,
+    lambda: guard.Guard("none").dismiss(): lambda: not signal.pthread_sigmask(signal.SIG_BLOCK, ()),
+    lambda: kept_files.kept(PLACE, lambda: None, lambda file: None):
+        lambda: kept_files._open_locked(Path(f"{PLACE}.lock"), 0.0) is not None,
+}
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(FILES[0], 256), FILES[1]))
+FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
+with pyshmem.init(heap_size="8M"):
+    before = words()
+    for call, is_undone in CALLS.items():
+        n, ended = 1, False
+        while not ended:
+            interrupt = Interrupt(n)
+            n += 1
+            sys.settrace(interrupt)
+            try:
+                call()
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(None)
+            ended = interrupt.left > 0
+            assert is_undone(), (call, n)
+        print(n)
+"""
+)
+
+
+def test_what_is_for_a_block_only_ends_with_it(run_pes: Callable) -> None:
+    """Nothing is left of what is set where a block begins, when Ctrl-C ends it or comes just before."""
+    done = run_pes(1, MANAGERS, device="sim", timeout=100, check=True)
+    assert len(done.stdout.splitlines()) == 6

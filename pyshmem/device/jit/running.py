@@ -56,14 +56,16 @@ class Running:
     @contextlib.contextmanager
     def launch(self, stream: int) -> Iterator[None]:
         """In here a kernel is launched on ``stream``, in the current context."""
-        with self._lock:
-            self._launching += 1  # what the launch itself drops is held back too
+        counted = False
         try:
+            with self._lock:  # no signal between two of its lines, which call nothing
+                self._launching += 1  # what the launch itself drops is held back too
+                counted = True
             yield
             self._mark(stream)
         finally:
             with self._lock:
-                self._launching -= 1
+                self._launching -= counted
 
     def _mark(self, stream: int) -> None:
         status, capture = _binding.cuStreamIsCapturing(stream)

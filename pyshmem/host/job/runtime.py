@@ -271,6 +271,34 @@ def gpu_count() -> int:
     return int(count[0])
 
 
+#: Kernels that run on the thread that has launched it, as simulated ones do: by thread, the innermost.
+_kernels: dict[int, str] = {}
+
+
+def as_kernel(name: str, run: Callable[[], None]) -> None:
+    """``run`` is the kernel ``name``: the job cannot be ended inside of it."""
+    here = threading.get_ident()
+    outer = _kernels.get(here)
+    try:
+        _kernels[here] = name
+        run()
+    finally:
+        if outer is None:
+            _kernels.pop(here, None)
+        else:
+            _kernels[here] = outer
+
+
+def _refuse_inside_a_kernel() -> None:
+    """A signal's handler may run inside of a kernel, whose memory the end of the job would take."""
+    name = _kernels.get(threading.get_ident())
+    if name is not None:
+        raise errors.ShmemError(
+            f"finalize: this thread is in kernel `{name}`; a signal's handler cannot end the job inside "
+            "of it: let it raise an exception or set a flag, and finalize behind the launch"
+        )
+
+
 def finalize() -> None:
     """Leave the job: complete everything outstanding and wait for the other PEs. Collective.
 
@@ -278,7 +306,8 @@ def finalize() -> None:
     before ``init``, it does nothing. Called at exit for those who forget.
 
     Raises: ShmemTimeout, PeerDied, KernelFault (of a kernel whose fault no call has told yet),
-        ShmemError (in a signal's handler that runs inside of a wait: the job goes on).
+        ShmemError (in a signal's handler that runs inside of a wait, or of a kernel of the
+        simulator: the job goes on).
     Example: ``pyshmem.finalize()``
     Spec: shmem_finalize (OpenSHMEM 1.6).
     """
@@ -287,6 +316,7 @@ def finalize() -> None:
         if _job is None:
             return
         if _count <= 1:
+            _refuse_inside_a_kernel()
             check(lib.ishmemx_finalize_check())
         _count -= 1
         if _count <= 0:

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._core.library import finished
+
 _PACKAGE = str(Path(__file__).parents[2])
 
 
@@ -39,8 +41,8 @@ class Language(NamedTuple):
         return "kernels have none like it: call it before the launch or after it"
 
 
-#: Languages of which a kernel runs, with how many.
-_running: dict[Language, int] = {}
+#: The launches that run, and their languages.
+_running: dict[object, Language] = {}
 _lock = threading.Lock()
 
 
@@ -71,7 +73,7 @@ _stand_ins: dict[int, Any] = {}
 
 def _refuse(called: str, name: str, method: bool) -> None:
     """RuntimeError, where a kernel's own code calls; what it calls of the library may go on."""
-    for language in tuple(_running):
+    for language in tuple(_running.values()):
         if language.in_kernel() and not _by_the_library(sys._getframe(2).f_code.co_filename):
             raise RuntimeError(f"{called} is a host routine; {language.advice(name, method)}")
 
@@ -139,8 +141,6 @@ def _install() -> None:
     if _owners and all(kept.swap(kept.originals, kept.stand_ins) for kept in _owners.values()):
         return
     _remove()
-    _owners.clear()
-    _stand_ins.clear()
     _find()
     for kept in _owners.values():
         kept.swap(kept.originals, kept.stand_ins)
@@ -148,10 +148,14 @@ def _install() -> None:
 
 def _find() -> None:
     package: Any = sys.modules[__name__.partition(".")[0]]
+    owners: dict[int, _Owner] = {}
+    _owners.clear()
+    _stand_ins.clear()
     for owner, name, original, made in _found(package, package.__all__):
-        kept = _owners.setdefault(id(owner), _Owner(owner, {}, {}))
+        kept = owners.setdefault(id(owner), _Owner(owner, {}, {}))
         kept.originals[name], kept.stand_ins[name] = original, made
         _stand_ins[id(original)] = made
+    _owners.update(owners)  # whole: of a search that was interrupted there are none
 
 
 def _remove() -> None:
@@ -169,16 +173,19 @@ def stand_ins_in(namespace: dict[str, Any]) -> dict[str, Any]:
 @contextlib.contextmanager
 def refused(language: Language) -> Iterator[None]:
     """Routines of the host are refused within, where ``language.in_kernel()``."""
-    with _lock:
-        if not _running:
-            _install()
-        _running[language] = _running.get(language, 0) + 1
+    launch = object()
     try:
+        with _lock:
+            _running[launch] = language
+            if len(_running) == 1:
+                _install()
         yield
     finally:
-        with _lock:
-            _running[language] -= 1
-            if not _running[language]:
-                del _running[language]
-            if not _running:
-                _remove()
+        finished(lambda: _end(launch))
+
+
+def _end(launch: object) -> None:
+    with _lock:
+        _running.pop(launch, None)
+        if not _running:
+            _remove()

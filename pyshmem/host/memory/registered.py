@@ -94,11 +94,11 @@ def register(array: Any, *, team: Team = TEAM_WORLD) -> Registration:
     where = place(array, "array", symmetric=False, writable=True)
     address, nbytes, _ = where
     made = Registration(array, team, address, nbytes)
-    before = _kept.setdefault(address, made)  # before others may store into it
     try:
+        _kept.setdefault(address, made)  # before others may store into it
         check(lib.ishmemx_register(team.handle, address, nbytes))
     finally:
-        if before is made and not lib.ishmemx_is_registered(address, nbytes):
+        if _kept.get(address) is made and not lib.ishmemx_is_registered(address, nbytes):
             del _kept[address]
     if callable(getattr(array, "data_ptr", None)):
         registered_tensors[id(array)] = array, where

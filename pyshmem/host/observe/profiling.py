@@ -242,8 +242,8 @@ def _recorded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         ranges = _ranges
         if ranges is not None:
             ranges.push_range(name, domain="pyshmem")
-        _inside.call = True
         begin = time.perf_counter_ns()
+        _inside.call = True
         try:
             return function(*args, **kwargs)
         finally:

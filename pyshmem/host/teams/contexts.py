@@ -232,8 +232,8 @@ class Context(Handle):
 
         Extension.
         """
-        self.session_start(options, total_ops=total_ops)
         try:
+            self.session_start(options, total_ops=total_ops)
             yield self
         finally:
             self.session_stop()

@@ -22,12 +22,13 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 from ..._core.dtypes import integer
-from ..._core.library import check, lib, parse_size, setting, text_of_file
+from ..._core.library import check, finished, lib, parse_size, setting, text_of_file
 from ..job import runtime
 from . import gpus, old_files, table
 from . import streams as on_streams
@@ -58,12 +59,18 @@ class Origin(NamedTuple):
     origin: str
 
 
+@dataclass(frozen=True, eq=False)
+class _Forced:
+    op: str
+    nbytes: int
+
+
 _set: dict[str, Sizes] = {op: {} for op in OPERATIONS}
 _table: dict[str, dict[Shape, Origin]] = {}  # what counts, from all places
 _COMMON = ("reduce", "ll")  # that all PEs must have alike
 _VARIABLE = "PYSHMEM_"  # with which the origin of an entry of the environment begins
 _agreed = False  # whether ``table`` has what PE 0 has, of the operations that all must have alike
-_forced: list[tuple[str, int]] = []  # by the ``forced`` that are open, the innermost last
+_forced: list[_Forced] = []  # by the ``forced`` that are open, the innermost last
 
 
 def _bucket(value: int, bounds: tuple[int, ...], what: str) -> int:
@@ -168,13 +175,18 @@ def forced(op: str, nbytes: int | str) -> Iterator[None]:
     Extension.
     """
     _shapes(op, None, None)
-    _forced.append((op, _parse(nbytes)))
+    mine = _Forced(op, _parse(nbytes))
     try:
+        _forced.append(mine)
         _apply()
         yield
     finally:
-        _forced.pop()
-        _apply()
+        finished(lambda: _end_forced(mine))
+
+
+def _end_forced(ended: _Forced) -> None:
+    _forced[:] = [one for one in _forced if one is not ended]
+    _apply()
 
 
 # ---- where entries come from -------------------------------------------------------------------
@@ -320,8 +332,8 @@ def _apply() -> None:
     _table.update(resolved)
     if runtime.initialized():
         sizes = {op: {shape: e.nbytes for shape, e in row.items()} for op, row in resolved.items()}
-        for op, nbytes in _forced:
-            sizes[op] = dict.fromkeys(sizes[op], nbytes)
+        for one in _forced:
+            sizes[one.op] = dict.fromkeys(sizes[one.op], one.nbytes)
         _write(sizes)
 
 

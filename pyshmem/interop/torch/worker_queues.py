@@ -282,8 +282,8 @@ class StreamLane:
         self._begin.record(current)
         self.stream.wait_event(self._begin)
         if torch.cuda.current_device() == self.device.index:
-            torch.cuda.set_stream(self.stream)  # torch's context takes microseconds more
             try:
+                torch.cuda.set_stream(self.stream)  # torch's context takes microseconds more
                 event = self._put(call)
             finally:
                 torch.cuda.set_stream(current)

@@ -24,6 +24,7 @@ from greenlet import getcurrent, greenlet
 from triton.runtime import interpreter
 
 from ..._foreign import triton_interpreter as foreign
+from ...host.job import runtime
 from ...host.kernels.host_only import Language, refused, stand_ins_in
 from ..runtime import context as job
 from . import bfloat16 as interpreter_types
@@ -193,7 +194,9 @@ def _call(executor: Any, *arguments: Any, **named: Any) -> None:
             extents = tuple(int(extent) for extent in grid)
             dimensions = (*extents, *(1,) * (3 - len(extents)))
             with refused(_LANGUAGE):
-                _run(executor.fn, dimensions, converted)
+                runtime.as_kernel(
+                    executor.fn.__name__, lambda: _run(executor.fn, dimensions, converted)
+                )
         finally:
             scope.restore()
     job.kernel_ends()
@@ -205,8 +208,8 @@ def _run(function: Any, dimensions: tuple[int, ...], arguments: dict[str, Any]) 
     namespace = function.__globals__
     routines = stand_ins_in(namespace)
     originals = {name: namespace[name] for name in routines}
-    namespace.update(routines)
     try:
+        namespace.update(routines)
         grid = Grid(function, dimensions, arguments)
         if RECORD is None or not job.is_running():
             grid.run()

@@ -15,6 +15,7 @@ from numba.cuda.simulator import kernel as numba_kernel
 from ...._core.arrays.checks import SymmetricArray, beyond_kernels, gone, masked
 from ...._core.library import checks_order, lib, refuse_deliver
 from ...._foreign import numba_simulator
+from ....host.job import runtime
 from ....host.kernels import sim_calls
 from ...state import P2P
 from . import queued, scheduler, source
@@ -106,7 +107,9 @@ run_grid_of: Callable[[Any, Any, list[Any], int | None], None] = _interpret
 
 
 def _run_active(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) -> None:
-    run_grid_of(kernel, dimensions, arguments, number)
+    runtime.as_kernel(
+        kernel.fn.__qualname__, lambda: run_grid_of(kernel, dimensions, arguments, number)
+    )
     lib.ishmemx_sim_kernel_ends()
 
 
