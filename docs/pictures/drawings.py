@@ -261,4 +261,46 @@ def tokens_a_second() -> Picture:
     return p
 
 
-ALL = (symmetric_memory, when_is_data_there, what_carries_it, collectives, halo, tokens_a_second)
+#: The trace that ``ddp_step`` draws.
+TRACED = Path(__file__).parents[2] / "bench/results/2026-11-27-cpu-torch/ddp_step.jsonl"
+
+
+def ddp_step() -> Picture:
+    """A step of DistributedDataParallel by torch's profiler: all-reduces beside the backward pass."""
+    rows = [json.loads(line) for line in TRACED.read_text(encoding="utf-8").splitlines()]
+    p = Picture(
+        "ddp-step", 198, "A training step of DDP in torch's profiler",
+        "Four lanes over time. The forward pass, then the backward pass of four layers; the all-reduce "
+        "of a layer's gradients runs beside the backward pass of the next one, the last two one "
+        "behind the other; then the optimiser.",
+    )  # fmt: skip
+    left, right = 108, WIDTH - 10
+    whole = max(row["us_begin"] + row["us"] for row in rows)
+    lanes = (
+        ("forward", "forward", "soft", "line"),
+        ("backward", "backward", "other-soft", "other"),
+        ("all_reduce", "all_reduce", "data-soft", "data"),
+        ("optimiser", "optimiser", "soft", "line"),
+    )
+    for k, (what, words, fill, edge) in enumerate(lanes):
+        y = 8 + 34 * k
+        p.words(0, y + 17, words, bold=what == "all_reduce", size=13)
+        p.line((left, y + 28), (right, y + 28), width=0.5)
+        for row in rows:
+            if row["what"] == what:
+                scale = (right - left) / whole
+                p.box(
+                    left + scale * row["us_begin"], y + 2, max(scale * row["us"], 2), 22,
+                    fill, edge, 1,
+                )  # fmt: skip
+    for ms in range(0, whole // 1000 + 1, 20):
+        x = left + (right - left) * ms * 1000 / whole
+        p.line((x, 144), (x, 149))
+        p.words(x, 163, f"{ms} ms" if ms == 0 else str(ms), "dim", "middle", 12)
+    p.words(left, 188, "pyshmem:all_reduce, 4 MiB each", "data", size=13)
+    return p
+
+
+ALL = (
+    symmetric_memory, when_is_data_there, what_carries_it, collectives, halo, tokens_a_second, ddp_step,
+)  # fmt: skip
