@@ -182,9 +182,9 @@ class KernelContext(cpu.CPUContext):  # type: ignore[misc]
 
 # -- functions that are there ---------------------------------------------------------------------
 
-Compile = Callable[[], Any]
+Compile = Callable[[tuple[Any, ...]], Any]
 #: Asked for each function with the types of its arguments and Numba's options what to take for it: what
-#: the last argument compiles, or something else of the kind.
+#: the last argument compiles for such types, or something else of the kind.
 Chooser = Callable[[Any, tuple[Any, ...], dict[str, Any], Compile], Any]
 
 
@@ -192,12 +192,12 @@ class _Compiler(_FunctionCompiler):  # type: ignore[misc]
     choose: Chooser | None = None
 
     def _compile_core(self, args: tuple[Any, ...], return_type: Any) -> Any:
-        def compile_it() -> Any:
-            return super(_Compiler, self)._compile_core(args, return_type)
+        def compile_for(kinds: tuple[Any, ...]) -> Any:
+            return super(_Compiler, self)._compile_core(kinds, return_type)
 
         if self.choose is None:
-            return compile_it()
-        return self.choose(self.py_func, args, self.targetoptions, compile_it)
+            return compile_for(args)
+        return self.choose(self.py_func, args, self.targetoptions, compile_for)
 
 
 class KernelDispatcher(dispatcher.Dispatcher):

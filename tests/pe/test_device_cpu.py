@@ -183,7 +183,7 @@ def kernel_of(number):
     return kernel
 
 with pyshmem.init() as job:
-    box, data = (pyshmem.zeros(4, dtype="i8", heap="device") for _ in range(2))
+    box, data = (pyshmem.zeros(4, dtype=sys.argv[2], heap="device") for _ in range(2))
     number = int(sys.argv[1])
     data[:] = 5
     pyshmem.barrier_all()
@@ -225,14 +225,18 @@ def test_kernels_on_cpus_communicate(setting: str, run_pes: Callable, kept: dict
 
 
 def test_routines_are_compiled_once_on_a_host(tmp_path: Path, run_pes: Callable) -> None:
-    """One of two PEs compiles them; later kernels compile what is theirs, whatever Python's hashes."""
+    """One of two PEs compiles them; later kernels compile what is theirs, whatever Python's hashes.
+
+    What moves elements is compiled for their size, whatever their dtype.
+    """
     program, store = tmp_path / "counted.py", tmp_path / "store"
     program.write_text(COUNTED)
 
-    def compiled(n_pes: int, number: int, **settings: str) -> list[int]:
+    def compiled(n_pes: int, number: int, dtype: str = "i8", **settings: str) -> list[int]:
         environment = {"PYSHMEM_CACHE_DIR": str(store), **settings}
+        given = [number, dtype]
         done = run_pes(
-            n_pes, program, [number], timeout=200, device="cpu", env=environment, check=True
+            n_pes, program, given, timeout=200, device="cpu", env=environment, check=True
         )
         return sorted(map(int, done.stdout.split()))
 
@@ -244,6 +248,8 @@ def test_routines_are_compiled_once_on_a_host(tmp_path: Path, run_pes: Callable)
     (own,) = compiled(1, 2, PYTHONHASHSEED="2")
     assert own < 10
     assert compiled(1, 2, PYTHONHASHSEED="3") == [0]
+    (own,) = compiled(1, 2, "f8")  # a put of elements of that size is there
+    assert own < 10
     routine.unlink()  # the kernel's code is there, what it calls is not
     assert compiled(1, 2)[0] > 30
 

@@ -8,6 +8,7 @@ machine code, loaded once by a process, which they call by the file's name.
 
 from __future__ import annotations
 
+import functools
 import json
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -16,8 +17,10 @@ import llvmlite.binding
 from numba.core import errors, types
 
 from ...._core import kept_files, library
+from ...._core.dtypes import as_dtype
 from ...._foreign import numba_cpu
 from ...._foreign.numba_types import scalars, written
+from ...families import FAMILY_DTYPES
 from ...routine import ROUTINES
 from ..sim.threads import arrays_of, read_only
 from . import halves, store
@@ -36,6 +39,22 @@ class _Routine(NamedTuple):
     library: Any
 
 
+#: Routines that only move elements: of the dtype of ``dest`` and ``source`` the size counts.
+_MOVES = (
+    "put",
+    "get",
+    "iput",
+    "iget",
+    "ibput",
+    "ibget",
+    "broadcast",
+    "collect",
+    "fcollect",
+    "alltoall",
+)
+#: Those to which an integer's sign makes no difference.
+_SIGNLESS = "and_", "or_", "xor_", "sum_", "prod_"
+_BY_SIZE = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
 _routines: dict[str, _Routine] = {}
 _loaded: set[str] = set()
 
@@ -122,30 +141,59 @@ def _refuse_read_only(function: Any, arguments: tuple[Any, ...]) -> None:
             raise errors.TypingError(read_only(function.__name__, parameter))
 
 
-def _take(function: Any, arguments: Any, options: dict[str, Any], compile_it: Any) -> Any:
+@functools.cache
+def _stand_ins(routine: str) -> dict[Any, Any]:
+    """Of the types of elements those that others stand for: a routine's code for both is the same."""
+    names: dict[str, str] = {}
+    if routine.startswith(_MOVES):
+        names = {name: _BY_SIZE[as_dtype(name).itemsize] for name in FAMILY_DTYPES["r"]}
+    elif routine.startswith(_SIGNLESS):
+        names = {name: f"u{name}" for name in FAMILY_DTYPES["t"] if name.startswith("int")}
+    return {scalars()[name]: scalars()[other] for name, other in names.items()}
+
+
+def _as_compiled(function: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The types that a routine is compiled for in place of these, so that one dtype does for many."""
+    places = [at for at, name, _ in arrays_of(function) if name in ("dest", "source")]
+    elements = {getattr(arguments[at], "dtype", None) for at in places}
+    if len(places) < 2 or len(elements) != 1:  # dtypes that differ are refused
+        return arguments
+    stand_in = _stand_ins(function.__name__).get(elements.pop())
+    if stand_in is None:
+        return arguments
+    return tuple(
+        kind.copy(dtype=stand_in) if at in places else kind for at, kind in enumerate(arguments)
+    )
+
+
+def _take(function: Any, arguments: Any, options: dict[str, Any], compile_for: Any) -> Any:
     """What Numba is given for a function: of a public routine, its code from the store."""
     arguments = tuple(arguments)
     routine = function.__name__
     if ROUTINES.get(routine) is not function:
-        return compile_it()
+        return compile_for(arguments)
     _refuse_read_only(function, arguments)
-    if not library.setting_number("KERNEL_STORE"):
-        return compile_it()
-    key = _key(routine, arguments, options)
+    kinds = _as_compiled(function, arguments)
+    key = _key(routine, kinds, options) if library.setting_number("KERNEL_STORE") else None
     if key is None:
-        return compile_it()
+        return compile_for(arguments)
     name = _name(routine, key)
     compiled: list[Any] = []
 
     def make() -> kept_files.File | None:
-        compiled.append(compile_it())
+        try:
+            compiled.append(compile_for(kinds))
+        except errors.NumbaError:
+            if kinds != arguments:
+                compile_for(arguments)  # the error names the types that the kernel has
+            raise
         return _file_of(key, name, compiled[-1])
 
     kept = _routines.get(name)
     if kept is None:
         kept = kept_files.kept(_path(name), make, lambda file: _use(key, name, file))
     if kept is None:
-        return compiled[-1] if compiled else compile_it()
+        return compiled[-1] if compiled and kinds == arguments else compile_for(arguments)
     _routines[name] = kept
     context = KernelDispatcher.targetdescr.target_context
     return numba_cpu.result_of(context, function, name, kept.returns, arguments, kept.library)
