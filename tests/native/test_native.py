@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import hmac
+import importlib.util
 import json
 import platform
 import random
@@ -351,6 +352,31 @@ def test_the_library_under_sanitizers(
     done = run_pes(n_pes, program, timeout=120, check=True)
     assert done.stdout == "ok\n"
     assert "ERROR" not in done.stderr
+    assert "WARNING" not in done.stderr
+
+
+#: Whose threads all call at once, and what the thread that serves other hosts is beside.
+OVER_UCX = [
+    "threads",
+    *(pytest.param(name, marks=pytest.mark.long) for name in ("waits", "contexts", "wakes")),
+]
+
+
+@pytest.mark.parametrize("name", OVER_UCX)
+def test_threads_beside_the_one_that_serves_other_hosts(
+    name: str, build: Compile, watched: Callable[[str], list[str | Path] | None], run_pes: Callable
+) -> None:
+    sanitized = watched("thread")
+    if sanitized is None:
+        pytest.skip("this gcc has no thread sanitizer")
+    found = importlib.util.find_spec("libucx")
+    if not found or not found.origin:
+        pytest.skip("pip install 'pyshmem-openshmem[ucx]': this test runs on it")
+    program = build(["-std=gnu11", HERE / f"{name}.c", *sanitized], name)
+    nodes = {"PYSHMEM_CONDUIT": "ucx", "PYSHMEM_NODE_SIZE": "1"}
+    nodes["PYSHMEM_UCX_LIBRARY"] = str(Path(found.origin).parent / "lib" / "libucp.so.0")
+    done = run_pes(2, program, timeout=120, check=True, env=nodes)
+    assert done.stdout == "ok\n"
     assert "WARNING" not in done.stderr
 
 

@@ -33,6 +33,24 @@ def test_torch_distributed_on_cpu_tensors(n: int, run_pes: Callable) -> None:
     run(run_pes, n, "collectives")
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "device"),
+    [
+        pytest.param("collectives", (), "none", id="backend"),
+        pytest.param("matmuls", ("far",), "sim", id="products"),
+        pytest.param("norms", ("small",), "sim", id="norms", marks=pytest.mark.long),
+    ],
+)
+def test_the_backend_and_fused_operations_over_ucx(
+    name: str, arguments: tuple[str, ...], device: str, run_pes: Callable
+) -> None:
+    """No PE reaches another by loads and stores, so fused operations are their plain forms."""
+    nodes = {**ALONE, "PYSHMEM_CONDUIT": "ucx", "PYSHMEM_NODE_SIZE": "1", "PYSHMEM_P2P": "0"}
+    program = PROGRAMS / f"{name}.py"
+    done = run_pes(2, program, arguments, device=device, timeout=200, env=nodes, check=True)
+    assert done.stdout.splitlines().count("ok") == 2, done.stdout
+
+
 @pytest.mark.parametrize("n", [1, 3])
 def test_operators(n: int, run_pes: Callable) -> None:
     run(run_pes, n, "operators")

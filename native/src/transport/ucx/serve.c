@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Messages are carried out. What they name is looked at first: a wrong one is let go, as if it had not come. */
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -104,7 +105,7 @@ static void on_flush(const pysh_ucx_head_t *head, const void *data) {
 
 static void on_bye(const pysh_ucx_head_t *head, const void *data) {
     (void)data;
-    pysh_ucx.peer[head->from].left = true;
+    atomic_store(&pysh_ucx.peer[head->from].left, true);
 }
 
 static pysh_ucx_handler_t *const handlers[PYSH_UCX_KINDS] = {

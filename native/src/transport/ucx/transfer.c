@@ -274,10 +274,12 @@ bool pysh_ucx_outstanding(void) {
     return atomic_load_explicit(&pysh_ucx.outstanding, memory_order_relaxed);
 }
 
+/* Without the mutex. Of `asked` a thread sees at least what it has asked for itself; another's, seen or not, orders
+ * nothing. */
 static bool is_flushed(int pe) {
     const pysh_ucx_peer_t *peer = &pysh_ucx.peer[pe];
 
-    return __atomic_load_n(&peer->flushed, __ATOMIC_ACQUIRE) >= peer->asked;
+    return __atomic_load_n(&peer->flushed, __ATOMIC_ACQUIRE) >= __atomic_load_n(&peer->asked, __ATOMIC_RELAXED);
 }
 
 static bool all_flushed(const void *unused) {
@@ -302,7 +304,7 @@ static void ask_all(void) {
         pysh_ucx_head_t head = {.kind = PYSH_UCX_FLUSH, .value = peer->changes};
         if (peer->changes == peer->asked)
             continue;
-        peer->asked = peer->changes;
+        __atomic_store_n(&peer->asked, peer->changes, __ATOMIC_RELAXED); /* is_flushed() looks at it */
         pysh_ucx_send(pe, &head, NULL, NULL);
     }
 }

@@ -69,7 +69,7 @@ typedef struct pysh_ucx_peer {
     /* Messages that change its memory: sent, behind which an answer was asked for, that it has told to have carried
      * out. */
     uint64_t changes, asked, flushed;
-    bool left;          /* it has finalised */
+    _Atomic bool left;  /* it has finalised */
     _Atomic int failed; /* what UCX says of it, else 0 */
     int64_t failed_ns;
 } pysh_ucx_peer_t;

@@ -102,7 +102,7 @@ static void fail_peer(pysh_ucx_peer_t *peer, pysh_ucs_status_t status) {
         return;
     peer->failed_ns = pysh_now_ns();
     atomic_store(&peer->failed, status ? status : PYSH_UCS_ERR_LAST);
-    if (!peer->left)
+    if (!atomic_load(&peer->left))
         atomic_fetch_add(&pysh_ucx.n_failed, 1);
 }
 
@@ -116,7 +116,7 @@ int pysh_ucx_first_lost(void) {
 
     for (int pe = 0; pe < pysh_ucx.n_pes; pe++) {
         const pysh_ucx_peer_t *peer = &pysh_ucx.peer[pe];
-        if (atomic_load(&peer->failed) && !peer->left &&
+        if (atomic_load(&peer->failed) && !atomic_load(&peer->left) &&
             (first < 0 || peer->failed_ns < pysh_ucx.peer[first].failed_ns))
             first = pe;
     }
