@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
@@ -19,6 +20,7 @@ import torch
 import torch.distributed as dist
 
 from .._core.errors import HeapExhausted, MismatchError, ShmemTimeout
+from .._core.library import setting_number
 from ..host.job import runtime
 from ..host.memory import creation
 from ..host.query import heap_info
@@ -65,19 +67,48 @@ class StoreExchange:
         self._store.set(self._key(self._round, self._rank), _GIVEN + data)
         told = []
         for rank in range(self._size):
-            try:
-                answer = self._store.get(self._key(self._round, rank))
-            except dist.DistStoreError as error:
-                raise ShmemTimeout(
-                    f"rank {rank} has not come to make the process group of {self._size} ranks in the "
-                    f"time that the store has for it: {error}"
-                ) from None
+            self._await(rank)
+            answer = self._store.get(self._key(self._round, rank))
             if answer[:1] != _GIVEN:
                 raise MismatchError(
                     f"rank {rank} could not make the process group: {answer[1:].decode()}"
                 )
             told.append(answer[1:])
         return told
+
+    def _await(self, rank: int) -> None:
+        """Until a member has come, or the time is over: the store's, or PYSHMEM_TIMEOUT.
+
+        After PYSHMEM_REPORT_AFTER it is told who has not come.
+        """
+        key, whole = [self._key(self._round, rank)], self._store.timeout
+        if deadline := setting_number("TIMEOUT"):
+            whole = min(whole, timedelta(microseconds=deadline / 1000))
+        first = timedelta(microseconds=setting_number("REPORT_AFTER") / 1000)
+        if not timedelta(0) < first < whole:
+            first = timedelta(0)
+        elif self._comes(key, first):
+            return
+        else:
+            print(f"pyshmem: {self._late(first)}; waiting on", file=sys.stderr, flush=True)
+        if not self._comes(key, whole - first):
+            raise ShmemTimeout(self._late(whole))
+
+    def _comes(self, key: list[str], within: timedelta) -> bool:
+        try:
+            self._store.wait(key, within)
+        except dist.DistStoreError:
+            return False
+        return True
+
+    def _late(self, waited: timedelta) -> str:
+        late = [str(rank) for rank in range(self._size) if not self._has_come(rank)]
+        who = f"rank {late[0]} has" if len(late) == 1 else f"ranks {', '.join(late)} have"
+        return (
+            f"{who} not come to make the process group of {self._size} ranks in "
+            f"{waited.total_seconds():g} s: all ranks of the job call init_process_group and new_group, "
+            "also those that are not in the new group, in the same order"
+        )
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:

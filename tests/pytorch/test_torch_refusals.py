@@ -169,14 +169,20 @@ def test_groups_made_again_under_torchrun(run_command: Callable, tmp_path: Path)
 
 def test_a_member_that_does_not_come_is_named(run_pes: Callable) -> None:
     code = """
+    import contextlib, io
     from datetime import timedelta
     symmetric.init_process_group(timeout=timedelta(seconds=2))
+    late, told = "rank 1 has not come to make the process group of 2 ranks in", io.StringIO()
     if me == 0:
-        with pytest.raises(pyshmem.ShmemTimeout, match="rank 1 has not come to make the process group"):
+        with (
+            contextlib.redirect_stderr(told),
+            pytest.raises(pyshmem.ShmemTimeout, match=f"{late} 2 s: all ranks of the job call init_"),
+        ):
             dist.new_group([0, 1])
+        assert f"{late} 1 s: all ranks" in told.getvalue(), told.getvalue()
     pyshmem.barrier_all()
     """
-    check(run_pes, 2, code, IN_A_JOB)
+    check(run_pes, 2, code, IN_A_JOB, PYSHMEM_REPORT_AFTER="1")
 
 
 def test_a_group_that_was_destroyed_says_so(run_pes: Callable) -> None:

@@ -143,6 +143,7 @@ def test_what_python_writes_is_set_by_one_of_two_variables(monkeypatch: pytest.M
         ("AttributeError: SIGNAL_SET", "pyshmem.SIGNAL_SET"),
         ("AttributeError: type object 'Cmp' has no attribute 'CMP_EQ'", "pyshmem.CMP_EQ"),
         ("AttributeError: '_OpNamespace' 'pyshmem' object has no attribute 'x'", "the operators"),
+        ("1. (arg0: torch._C.x.ReduceOp) -> None Invoked with: <x>, 'sum'", "dist.ReduceOp.SUM"),
         ("ValueError: no", ""),
     ],
 )

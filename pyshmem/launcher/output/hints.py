@@ -27,6 +27,9 @@ _EXTRAS = {
 
 _NO_SUCH_CHARACTER = re.compile(r"UnicodeEncodeError: '(?:ascii|latin-1)' codec")
 
+#: A text that was given to torch as ``op``.
+_NO_REDUCE_OP = re.compile(r"arg0: torch\S*ReduceOp\) -> None.*Invoked with: .*, '\w+'$")
+
 #: A result that was expected of a routine that has none.
 _NO_RESULT = re.compile(
     r"(?:AttributeError|TypeError): 'NoneType' object (?:has no attribute|is not)"
@@ -63,6 +66,8 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
         found.append("import pyshmem.interop.torch registers the backend: add it before the call")
     if "'_OpNamespace' 'pyshmem' object has no attribute" in last:  # of torch
         found.append("import pyshmem.interop.torch registers the operators: add it before the call")
+    if _NO_REDUCE_OP.search(" ".join(lines[-8:])):
+        found.append("op is a member of torch.distributed.ReduceOp: dist.ReduceOp.SUM, not a text")
     if _NO_SUCH_CHARACTER.search(last):
         way = "PYTHONUTF8=1 in the environment has PEs write UTF-8, whatever the locale is"
         if "PYTHONIOENCODING" in os.environ:  # it counts for more
