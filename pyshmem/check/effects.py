@@ -158,7 +158,7 @@ def _count(given: Any, default: int) -> int:
     return default if given is None else operator.index(given)
 
 
-def _reads(span: Span, nelems: int, code: str = "r", *more: Any) -> Effects:
+def reads(span: Span, nelems: int, code: str = "r", *more: Any) -> Effects:
     """Reading the local side, where that is on a heap."""
     found = memory.where(span.address)
     if found is None or not nelems:
@@ -183,7 +183,7 @@ def _put(a: Arguments) -> Described:
         return [], None
     value = source.value() if nelems == 1 else None
     sent = ("s", pe, heap, dest.ranges(offset, nelems), ctx, value, source.digest(nelems))
-    return [*_reads(source, nelems), sent], None
+    return [*reads(source, nelems), sent], None
 
 
 def _put_nbi(a: Arguments) -> Described:
@@ -191,7 +191,7 @@ def _put_nbi(a: Arguments) -> Described:
     if not before:
         return [], None
     source, pe, ctx = Span(a["source"]), _world_pe(a["ctx"], a["pe"]), _ctx(a["ctx"])
-    return [*_reads(source, _count(a["nelems"], source.nelems), "rq", ctx, pe), before[-1]], None
+    return [*reads(source, _count(a["nelems"], source.nelems), "rq", ctx, pe), before[-1]], None
 
 
 def _get(a: Arguments) -> Described:
@@ -296,7 +296,7 @@ def _put_signal(nbi: bool) -> Describe:
         if nelems:
             heap, offset = own(dest.address)
             data = heap, dest.ranges(offset, nelems)
-        read = _reads(source, nelems, "rq", ctx, pe) if nbi else _reads(source, nelems)
+        read = reads(source, nelems, "rq", ctx, pe) if nbi else reads(source, nelems)
         word, how = _signal_word(a["sig_addr"]), signal_op(a["sig_op"])
         return [*read, ("d", pe, data, ctx, word, how, int(a["signal"]))], None
 

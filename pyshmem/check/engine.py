@@ -137,6 +137,8 @@ class Engine:
             (0, 0),
         )  # of the last call that does not block
         self._locks: dict[tuple[int, int], Clock] = {}
+        #: By PE, heap and first byte: what was freed there last.
+        self._gone: dict[tuple[int, int, int], Block] = {}
         self._told: dict[Any, Clock] = {}  # by PE and key
         self._effects: dict[str, Callable[..., None]] = {
             "r": self._read, "w": self._store, "s": self._send, "rq": self._read_until_quiet,
@@ -146,8 +148,8 @@ class Engine:
             "E": self._enter, "X": self._leave, "L": self._lock, "U": self._unlock,
             "M": self._allocate, "D": self._free, "N": self._stands, "B": self._begin,
             "J": self._end, "H": self._met, "V": self._name, "T": self._tell, "G": self._get_told,
-            "S": self._synchronize, "K": self._quiet_kernels,
-            "u": self._unset,
+            "A": self._tell_more, "S": self._synchronize, "K": self._quiet_kernels,
+            "u": self._unset, "o": self._of_old,
         }  # fmt: skip
 
     # ---- records ---------------------------------------------------------------------------------
@@ -192,6 +194,7 @@ class Engine:
         block = self._heaps[heap].blocks.get(low)
         if block is not None:
             block.freed[call.pe] = call.site, call.routine
+            self._gone[call.pe, heap, low] = block
 
     def _number(self, call: _Call, kind: Kind, target: int, ctx: Any = 0) -> Event:
         """A new access of the agent: its lane and its number there."""
@@ -279,6 +282,15 @@ class Engine:
         )
         race = Race(first, new, new.low, new.high, False, block, "freed")
         self.races.setdefault(("freed", site, new.site), race)
+
+    def _of_old(self, call: _Call, mode: str, pe: int, heap: int, ranges: Ranges) -> None:
+        """An element of an array that was freed; its memory may be another's by now."""
+        ((low, high), *_) = ranges
+        for (of, where, begin), block in self._gone.items():
+            if (of, where) == (call.pe, heap) and begin <= low < block.high:
+                place = (pe, heap), low, high
+                made = Access(call.agent, (0, 0), mode, call.routine, call.site, place, call.at)
+                self._tell_freed(call, made, block)
 
     def _read(self, call: _Call, pe: int, heap: int, ranges: Ranges) -> None:
         event = self._number(call, Kind.AT_ONCE, pe)
@@ -523,6 +535,10 @@ class Engine:
     def _tell(self, call: _Call, key: Any) -> None:
         """What the agent knows here, for who asks later: a launch, an event."""
         self._told[call.pe, key] = call.clock.copy()
+
+    def _tell_more(self, call: _Call, key: Any) -> None:
+        """The same, beside what others have told under this key."""
+        self._told.setdefault((call.pe, key), Clock()).join(call.clock, self.lanes)
 
     def _get_told(self, call: _Call, key: Any, once: bool) -> None:
         clock = self._told.get((call.pe, key))

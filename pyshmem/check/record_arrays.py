@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays.checks import SymmetricArray
+from .._core.arrays.checks import SymmetricArray, gone
 from .._core.library import lib
 from .._core.values import is_integer
 from . import memory
@@ -61,13 +61,19 @@ class _Recorder:
 
     def reads(self, *arrays: Any, name: str) -> None:
         for array in arrays:
-            if found := self._place(array):
+            found = self._place(array)
+            if found and gone(array):
+                self._log.write(now(), 0, name, [("o", "read", *found)])
+            elif found:
                 self._log.touch(0, name, ("r", *found))
                 if never := memory.never_written(found, whole=name in _COPYING):
                     self._log.write(now(), 0, name, never)
 
     def writes(self, array: Any, value: Any, name: str) -> None:
-        if found := self._place(array):
+        found = self._place(array)
+        if found and gone(array):
+            self._log.write(now(), 0, name, [("o", "write", *found)])
+        elif found:
             self._log.touch(0, name, ("w", *found, _value(array, value)))
 
     def indexed(self, array: Any, index: Any, code: str, value: Any, name: str) -> None:

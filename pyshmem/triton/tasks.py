@@ -41,7 +41,6 @@ from typing import Any
 import numpy as np
 import triton
 
-from .._core import library
 from ..host.job import runtime
 from .ll_channels import Channel
 from .primitives.backend import prefetch
@@ -113,9 +112,8 @@ class Graph:
     def __init__(self, name: str = "graph") -> None:
         """``name``: of the kernel, in reports and traces; an identifier that its text has no use for.
 
-        Raises: ValueError, UnsupportedError (under the checker of order).
+        Raises: ValueError.
         """
-        library.refuse_order("graphs of tasks")
         if not name.isidentifier() or keyword.iskeyword(name):
             raise ValueError(f"name is {name!r}; a kernel's name is an identifier")
         if is_taken(name):

@@ -180,11 +180,6 @@ def test_what_launch_finds_is_an_error(run_command: Callable, tmp_path: Path) ->
             "torch's own symmetric memory",
             marks=WITHOUT,
         ),
-        (
-            "import pyshmem; from pyshmem.triton.tasks import Graph; pyshmem.init(); Graph()",
-            ["--device", "sim"],
-            "graphs of tasks",
-        ),
         ("import pyshmem; pyshmem.init(device='cpu')", ["--device", "cpu"], "device cpu"),
     ],
 )

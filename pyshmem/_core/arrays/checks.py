@@ -135,8 +135,9 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
 
 def gone(array: np.ndarray[Any, Any]) -> str:
     """Why the elements of ``array`` can no longer be used; empty: they can."""
-    base = array.base
-    owner = base if isinstance(base, SymmetricArray) else array
+    owner = array
+    while isinstance(owner.base, SymmetricArray):  # of a view of a view made since, several
+        owner = owner.base
     return owner._gone if isinstance(owner, SymmetricArray) and owner._nbytes == GONE else ""
 
 

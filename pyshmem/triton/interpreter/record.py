@@ -291,8 +291,6 @@ def called(function: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     ours = function.__module__.startswith(_PACKAGE)
     describe = _DESCRIBED.get((module, name)) if ours else None
     hides = ours and module not in _SEEN
-    if ours and (module, name) in _REFUSED:
-        describe = _refuse
     bind = effects.Binder(function)
 
     def call(*arguments: Any, **named: Any) -> Any:
@@ -335,12 +333,6 @@ def _between(
     if behind is not None:
         _write(program.routine or name, behind(result))
     return result
-
-
-def _refuse(_: Any) -> Any:
-    raise UnsupportedError(
-        f"PYSHMEM_CHECK=order does not follow {scheduler.current().routine} of pyshmem.triton yet"
-    )
 
 
 def _deliver(a: dict[str, Any]) -> effects.Described:
@@ -401,6 +393,62 @@ def _signal_fetch(a: dict[str, Any]) -> effects.Described:
 
 def _quiet(_: Any) -> effects.Described:
     return [], lambda _: [("Q", None, None)]
+
+
+# ---- what copy engines do for a program ------------------------------------------------------------
+
+
+def _chunk(a: dict[str, Any]) -> tuple[_Words, _Words, int, int]:
+    dest, source = _Words(a["dest"]), _Words(a["source"])
+    dest.nelems = source.nelems = nelems = _number(a["nelems"])
+    return dest, source, nelems, _number(a["pe"])
+
+
+def _put_chunk(a: dict[str, Any]) -> effects.Described:
+    """The source is in use until quiet; a signal comes behind these data, and behind nothing else."""
+    dest, source, nelems, pe = _chunk(a)
+    if nelems < 1:
+        return [], None
+    heap, low = memory.own(dest.address)
+    data = heap, dest.ranges(low, nelems)
+    read, signal = effects.reads(source, nelems, "rq", 0, pe), a["sig_addr"]
+    if isinstance(signal, tl.tensor):
+        where, at = memory.own(_Words(signal).address)
+        word = where, at, at + 8
+        return [*read, ("d", pe, data, 0, word, "set", _number(a["signal"]))], None
+    return [*read, ("s", pe, *data, 0, None, source.digest(nelems))], None
+
+
+def _get_chunk(a: dict[str, Any]) -> effects.Described:
+    dest, source, nelems, pe = _chunk(a)
+    if nelems < 1:
+        return [], None
+    heap, low = memory.own(source.address)
+    written = effects.reads(dest, nelems, "wq", 0, pe)
+    return [("rq", pe, heap, source.ranges(low, nelems), 0, pe), *written], None
+
+
+# ---- tasks of a graph ------------------------------------------------------------------------------
+
+_NEED_BYTES = 24  # of three words: where a count is, how much a launch adds, how much is enough
+
+
+def _finish(a: dict[str, Any]) -> effects.Described:
+    """A tile is done: who waits for it, or for all of its task, knows what was known here."""
+    board, place, flags = (_number(a[key]) for key in ("board", "place", "flags"))
+    done: Effects = [("A", ("task", board, place))]
+    if flags >= 0:
+        done.append(("A", ("task", board, flags + _number(a["tile"]))))
+    return done, None
+
+
+def _await_needs(a: dict[str, Any]) -> effects.Described:
+    """All tiles of a task, or one of them: by then nobody else has counted there in this launch."""
+    board, needs = _number(a["board"]), _number(a["needs"])
+    places = [_number(a["place"])] if _number(a["each"]) > 0 else []
+    for need in range(_number(a["need"]), _number(a["end"])):
+        places.append(job.read(needs + _NEED_BYTES * need, 8, True))
+    return [], lambda _: [("G", ("task", board, place), False) for place in places]
 
 
 # ---- who is there ------------------------------------------------------------------------------------
@@ -482,14 +530,16 @@ _DESCRIBED: dict[tuple[str, str], Any] = {
     ("ordering", "barrier"): _sync,
     ("ordering", "sync_grid"): _sync_grid,
     ("ordering", "barrier_grid"): _sync_grid,
+    ("task_source", "finish"): _finish,
+    ("task_source", "await_needs"): _await_needs,
+    ("requests", "put_chunk"): _put_chunk,
+    ("requests", "get_chunk"): _get_chunk,
     ("collectives", "all_reduce"): _tiles("all"),
     ("collectives", "broadcast"): _tiles("root"),
     ("collectives", "fcollect"): _tiles("all"),
     ("collectives", "alltoall"): _tiles("all"),
     ("collectives", "_sync_members"): _released_tiles,
 }
-#: What moves elements by the host: when they arrive nobody here says.
-_REFUSED = {("requests", name) for name in ("put_chunk", "get_chunk", "post", "call")}
 
 
 def install() -> None:
