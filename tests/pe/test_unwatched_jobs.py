@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -113,3 +114,44 @@ def test_a_pe_killed_inside_a_wait_is_named_by_those_inside(
     _, errors = processes[1].communicate(timeout=60)
     expected = rf"PE 2 \(pid {processes[2].pid}\) died while this PE was in {re.escape(name)}"
     assert re.search(expected, errors), errors
+
+
+#: Starts the two PEs of a job as torchrun's agent does, and says who they are.
+AGENT = """
+import os, subprocess, sys, time
+environment = dict(os.environ)
+pes = [
+    subprocess.Popen([sys.executable, *sys.argv[1:]], env=environment | {"RANK": pe, "LOCAL_RANK": pe})
+    for pe in ("0", "1")
+]
+print(*(pe.pid for pe in pes), flush=True)
+time.sleep(600)
+"""
+
+
+def test_pes_whose_agent_was_killed_end(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(START + "pyshmem.signal_wait_until(pyshmem.new_signal(), pyshmem.CMP_EQ, 1)")
+    job = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": uuid.uuid4().hex}
+    job |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "PYSHMEM_DEVICE": "none"}
+    agent = subprocess.Popen(
+        [sys.executable, "-c", AGENT, str(script)],
+        env=clean_environment(**job),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert agent.stdout is not None
+    lines = [agent.stdout.readline() for _ in range(3)]
+    pes = [int(word) for line in lines for word in line.split() if word.isdigit()]
+    try:
+        assert sorted(lines)[1:] == ["ready\n"] * 2
+        agent.kill()
+        _, errors = agent.communicate(timeout=60)  # of the PEs too: until they have ended
+    finally:
+        for pid in pes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    assert re.search(rf"torchrun's agent \(pid {agent.pid}\), which started PE \d, died", errors), (
+        errors
+    )

@@ -301,6 +301,12 @@ bool pysh_launcher_is_srun(int n_pes, bool *pmi_p) {
            is_number("SLURM_STEP_NUM_TASKS", &of_step) && of_step == n_pes;
 }
 
+pid_t pysh_launcher_agent(void) {
+    const launcher_t *launcher = launcher_find();
+
+    return launcher && strcmp(launcher->name, "torchrun") == 0 ? getppid() : 0;
+}
+
 /* The name that process `pid` was started by, and its parent; false at the end of the line. */
 static bool ancestor_read(long pid, char *name, size_t capacity, long *parent_p) {
     char path[64], line[256];

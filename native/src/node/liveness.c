@@ -20,6 +20,7 @@
 #include "base/process.h"
 #include "base/status.h"
 #include "ishmemx.h"
+#include "join/variables.h"
 #include "node/control.h"
 #include "node/node.h"
 
@@ -27,6 +28,7 @@
 static struct pollfd *watched;
 static bool *gone;
 static int n_watched;
+static pid_t agent; /* this process' parent, if it has to be there; 0: no matter */
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER; /* the proxies' threads look too */
 
 /* Returns false when this process, or the system, may open no more files. */
@@ -44,6 +46,7 @@ static bool watch(int pe, const pysh_process_t *process) {
 
 int pysh_peers_watch(const pysh_control_t *control, int pe) {
     n_watched = 0;
+    agent = pysh_launcher_agent();
     watched = calloc((size_t)control->n_pes, sizeof *watched);
     gone = calloc((size_t)control->n_pes, sizeof *gone);
     if (!watched || !gone) {
@@ -110,11 +113,22 @@ static int peers_check(const pysh_control_t *control, int pe) {
     return ISHMEMX_OK;
 }
 
+/* Nobody else would end a PE whose agent was killed, nor those that it keeps waiting on other hosts. */
+static int agent_check(const pysh_control_t *control, int pe) {
+    char during[PYSH_ACTIVITY_TEXT + 32];
+
+    if (!agent || getppid() == agent)
+        return ISHMEMX_OK;
+    pysh_control_during(&control->slot[pe], during, sizeof during);
+    return pysh_fail(ISHMEMX_ERR_PEER, "torchrun's agent (pid %d), which started PE %d, died%s", (int)agent, pe,
+                     during);
+}
+
 int pysh_peers_check(const pysh_control_t *control, int pe) {
     int status;
 
     pthread_mutex_lock(&looking);
     status = peers_check(control, pe);
     pthread_mutex_unlock(&looking);
-    return status;
+    return status ? status : agent_check(control, pe);
 }
