@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """numba-cuda's own tests of kernels without a GPU.
 
-    python tests/pe/numba_cuda_tests.py [--device cpu] [MODULE ...]
+    python tests/pe/numba_cuda_tests.py [--device cpu] [--more] [MODULE ...]
 
 Each module of ``numba.cuda.tests.cudapy`` runs in a process of its own, where ``pyshmem.device`` is
 imported first; a line for each test that failed, with the last of its error, and a line of sums. Tests
-that numba-cuda skips in its simulator stay skipped. Needs filecheck beside what tests need here.
+that numba-cuda skips in its simulator stay skipped; with ``--more`` those run that are not about
+compilers for GPUs, and are counted apart. Needs filecheck beside what tests need here.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ import sys
 import tempfile
 import unittest
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 TESTS = "numba.cuda.tests.cudapy"
+#: The mark of a test that numba-cuda's simulator skips.
+MORE = "_pyshmem_more"
 #: About PTX, the driver, other processes and what the compiler for GPUs leaves in files.
 OF_GPUS = frozenset(
     f"test_{name}"
@@ -32,6 +36,13 @@ OF_GPUS = frozenset(
         "multigpu", "tracing",
     )
 )  # fmt: skip
+#: In the reason of a skipped test: it is about PTX, NVVM, the driver, or calls that no kernel makes.
+OF_COMPILERS_FOR_GPUS = (
+    "array interface", "caching", "carveout", "code generation", "compilation", "debug",
+    "device array", "device pointers", "dumps", "emission", "external", "fp8", "inspect", "ipc",
+    "launch bounds", "lineinfo", "link", "lto", "nvjitlink", "optimize", "performance", "ptx",
+    "pickling", "ufunc", "windows",
+)  # fmt: skip
 
 
 class _Outcome(unittest.TestResult):
@@ -40,6 +51,10 @@ class _Outcome(unittest.TestResult):
         self.rows: list[tuple[str, str, str]] = []
 
     def _note(self, test: Any, what: str, why: str = "") -> None:
+        case = getattr(test, "test_case", test)  # of a part of it
+        method = getattr(case, getattr(case, "_testMethodName", ""), None)
+        if getattr(method, MORE, False) or getattr(type(case), MORE, False):
+            what = f"more {what}"
         self.rows.append((test.id().removeprefix(f"{TESTS}."), what, why))
 
     def addSuccess(self, test: Any) -> None:
@@ -64,9 +79,30 @@ class _Outcome(unittest.TestResult):
             self._note(subtest, "failed", f"{err[0].__name__}: {err[1]}")
 
 
-def run_here(module: str, file: str) -> None:
+def take_more() -> None:
+    """Have the tests run that are skipped for what an interpreter lacks, marked with ``MORE``."""
+    testing = importlib.import_module("numba.cuda.testing")
+    plain = testing.skip_on_cudasim
+
+    def skip(reason: str) -> Callable[[Any], Any]:
+        if any(word in reason.lower() for word in OF_COMPILERS_FOR_GPUS):
+            found: Callable[[Any], Any] = plain(reason)
+            return found
+
+        def mark(test: Any) -> Any:
+            setattr(test, MORE, True)
+            return test
+
+        return mark
+
+    vars(testing)["skip_on_cudasim"] = skip
+
+
+def run_here(module: str, file: str, more: bool) -> None:
     """One module in this process, its rows as JSON in a file."""
     importlib.import_module("pyshmem.device")
+    if more:
+        take_more()
     outcome = _Outcome()
     found = importlib.import_module(f"{TESTS}.{module}")
     unittest.defaultTestLoader.loadTestsFromModule(found).run(outcome)
@@ -74,10 +110,10 @@ def run_here(module: str, file: str) -> None:
         json.dump(outcome.rows, out)
 
 
-def run(module: str, device: str, seconds: float) -> list[list[str]]:
+def run(module: str, device: str, more: bool, seconds: float) -> list[list[str]]:
     environment = dict(os.environ, PYSHMEM_DEVICE=device, NUMBA_ENABLE_CUDASIM="1")
     with tempfile.NamedTemporaryFile("r") as file:
-        command = [sys.executable, __file__, "--here", file.name, module]
+        command = [sys.executable, __file__, "--here", file.name, module, *["--more"] * more]
         try:
             done = subprocess.run(
                 command, env=environment, capture_output=True, text=True, timeout=seconds
@@ -95,11 +131,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("modules", nargs="*")
     parser.add_argument("--device", choices=["cpu", "sim"], default="cpu")
+    parser.add_argument(
+        "--more", action="store_true", help="run what only an interpreter cannot do, too"
+    )
     parser.add_argument("--timeout", type=float, default=300, help="seconds of a module")
     parser.add_argument("--here", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
-        run_here(options.modules[0], options.here)
+        run_here(options.modules[0], options.here, options.more)
         return
     os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
     package = importlib.import_module(TESTS)
@@ -109,10 +148,10 @@ def main() -> None:
     ]
     sums: Counter[str] = Counter()
     for module in wanted:
-        rows = run(module, options.device, options.timeout)
+        rows = run(module, options.device, options.more, options.timeout)
         sums.update(what for _, what, _ in rows)
         for test, what, why in rows:
-            if what == "failed":
+            if what.endswith("failed"):
                 print(f"{test}: {' '.join(why.split())[:200]}", flush=True)
     print(dict(sums))
 
