@@ -15,6 +15,7 @@ TABLE = np.arange(8.0)
 OFFSET = 5
 Pair = namedtuple("Pair", "scale values")
 WARP = np.arange(64)
+RECORD = numba.from_dtype(np.dtype([("number", np.int32), ("total", np.float64)]))
 
 
 @numba.njit
@@ -35,6 +36,16 @@ def with_closure(c):
             out[x, y] = twice(cuda.threadIdx.x) + c + OFFSET + 1000 * cuda.blockIdx.y
 
     return kernel
+
+
+@cuda.jit
+def of_math(x, y, out, singles):
+    i = cuda.grid(1)
+    out[i, 0] = math.fmod(x[i], y[i])
+    out[i, 1] = math.remainder(x[i], y[i])
+    out[i, 2], out[i, 3] = math.modf(x[i])
+    out[i, 4] = math.remainder(7, 4)
+    singles[i] = math.fmod(singles[i], np.float32(0.1))
 
 
 @cuda.jit
@@ -196,12 +207,23 @@ def of_a_record(record, out):
     record.number = 8
 
 
+@cuda.jit
+def turns_records(records):
+    part, i = cuda.shared.array(4, RECORD), cuda.threadIdx.x
+    part[i] = records[i]
+    cuda.syncthreads()
+    records[i].number, records[i].total = part[3 - i].number, part[3 - i].total
+
+
 def check_records() -> None:
     records, out = np.zeros(2, [("number", np.int32), ("total", np.float64)]), np.zeros(2)
     records[1] = 7, 2.5
     of_a_record[1, 1](records[1], out)
     assert out.tolist() == [7, 2.5]
     assert records.tolist() == [(0, 0.0), (8, 2.5)]
+    records = np.array([(i, i / 2) for i in range(4)], records.dtype)
+    turns_records[1, 4](records)
+    assert records.tolist() == [(i, i / 2) for i in (3, 2, 1, 0)]
 
 
 def check_arithmetic() -> None:
@@ -266,6 +288,21 @@ def check_arguments() -> None:
         assert math.isclose(out[0], wanted)
 
 
+def check_math() -> None:
+    """What Numba's CPU has not of ``math``; of float32 numbers it is float32's."""
+    x = np.array([5.5, -5.5, 3.0, math.inf, -0.25, 7.75])
+    y = np.array([2.0, 2.0, -2.0, math.inf, 0.1, -0.3])
+    out, singles = np.zeros((6, 5)), np.arange(6, dtype=np.float32)
+    of_math[1, 6](x, y, out, singles)
+    finite = np.isfinite(x)
+    for i in np.flatnonzero(finite):
+        wanted = math.fmod(x[i], y[i]), math.remainder(x[i], y[i]), *math.modf(x[i]), -1.0
+        assert out[i].tolist() == list(wanted)
+    assert np.isnan(out[3, :2]).all()
+    assert out[3, 2:4].tolist() == [0, math.inf]
+    assert (singles == np.fmod(np.arange(6, dtype=np.float32), np.float32(0.1))).all()
+
+
 def check_debug_kernels() -> None:
     """Those raise when they divide by zero; the same function's other kernels do not."""
     out = np.ones(1, np.int64)
@@ -281,6 +318,7 @@ def main() -> None:
     assert doubled(2) == 4  # from here on Numba links its runtime into what it compiles
     check_language()
     check_arguments()
+    check_math()
     check_debug_kernels()
     check_atomics()
     check_arithmetic()

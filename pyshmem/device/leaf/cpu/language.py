@@ -404,7 +404,7 @@ def _dtype_of(dtype: Any, what: str) -> Any:
     kind = getattr(dtype, "dtype", None)
     if kind is None and isinstance(dtype, types.StringLiteral):
         kind = numpy_support.from_dtype(np.dtype(dtype.literal_value))
-    if kind is None and isinstance(dtype, types.NumberClass):
+    if kind is None and isinstance(dtype, (types.NumberClass, types.TypeRef)):
         kind = dtype.instance_type
     if kind is None:
         raise errors.TypingError(f"the dtype of cuda.{what} is {dtype}, which is none")

@@ -2,7 +2,8 @@
 """``numba.cuda.libdevice`` in kernels that are compiled for the CPU: mostly the machine's ``libm``.
 
 Types are those of Numba's table of that library. Functions whose rounding a CPU would have to be told
-(``_rd``, ``_ru``) and those with several results are not here: they raise in the compiler.
+(``_rd``, ``_ru``) and those with several results are not here: they raise in the compiler. Functions of
+``math`` that Numba has for GPUs alone are last.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
+from numba import types
 from numba.core import errors
 from numba.core.typing import signature
 from numba.cuda.libdevicefuncs import functions
@@ -165,7 +168,55 @@ def function_of(name: str) -> Any:
     return with_arity(len(arguments), lambda *_given: (kind, codegen))
 
 
+# -- math ----------------------------------------------------------------------------------------
+
+
+def _float_of(*given: Any) -> Any:
+    """float32 for arguments that all are; float64 for what else is a number."""
+    return types.float32 if set(given) == {types.float32} else types.float64
+
+
+def _by_c(name: str) -> Any:
+    """A function of two floats, by C's of that name."""
+
+    def typing(*given: Any) -> Any:
+        kind = _float_of(*given)
+
+        def codegen(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            symbol = f"{name}f" if kind == types.float32 else name
+            return call(builder, symbol, context.get_value_type(kind), *args)
+
+        return signature(kind, kind, kind), codegen
+
+    return with_arity(2, typing)
+
+
+def _parts(given: Any) -> Any:
+    """``math.modf``: the fraction and the whole part, both with the sign of the number."""
+    kind = _float_of(given)
+    pair = types.UniTuple(kind, 2)
+
+    def codegen(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        value, form = args[0], context.get_value_type(kind)
+        end = "f" if kind == types.float32 else ""
+        whole = call(builder, f"trunc{end}", form, value)
+        is_whole = builder.fcmp_ordered("==", whole, value)  # infinity, too
+        rest = builder.select(is_whole, form(0.0), builder.fsub(value, whole))
+        rest = call(builder, f"copysign{end}", form, rest, value)
+        return context.make_tuple(builder, pair, [rest, whole])
+
+    return signature(pair, kind), codegen
+
+
+#: Numba has these for GPUs, and not for CPUs.
+_OF_MATH = {
+    math.fmod: _by_c("fmod"), math.remainder: _by_c("remainder"), math.modf: with_arity(1, _parts),
+}  # fmt: skip
+
+
 def _meaning(value: Any) -> Any:
+    if isinstance(value, BuiltinFunctionType) and value in _OF_MATH:
+        return _OF_MATH[value]
     of_numba = getattr(value, "__module__", "") == _MODULE and callable(value)
     return function_of(value.__name__) if of_numba else None
 
