@@ -209,7 +209,7 @@ def _parts(given: Any) -> Any:
 
 
 #: Numba has these for GPUs, and not for CPUs.
-_OF_MATH = {
+_OF_MATH: dict[Any, Any] = {
     math.fmod: _by_c("fmod"), math.remainder: _by_c("remainder"), math.modf: with_arity(1, _parts),
 }  # fmt: skip
 
