@@ -14,6 +14,7 @@ import pyshmem
 from pyshmem import cutover
 from pyshmem import device as shmem
 from pyshmem.device.families import FAMILY_DTYPES
+from pyshmem.device.leaf.backend import CPU
 
 OPS = {
     "and": ("t", np.bitwise_and), "or": ("t", np.bitwise_or), "xor": ("t", np.bitwise_xor),
@@ -25,6 +26,15 @@ PAIRS = [(op, t) for op, (family, _) in OPS.items() for t in sorted(FAMILY_DTYPE
 ON_GPU = {"and", "or", "min", "prod"}  # compiled there for two dtypes alone, which is much the same
 #: Thresholds of "reduce" and "ll": flags in the data, for the fewest bytes; by stages; in shares.
 FLAGGED, STAGED, SHARED = ("never", "never"), ("never", "0"), ("0", "0")
+
+
+#: Dtypes of which kernels on CPUs, compiled at seconds each, have every scope; of others a block's.
+AT_EVERY_SCOPE = {"int32", "float64"}
+
+
+def scopes_of(job, dtype):
+    alone = job.device == "cuda" or (CPU and dtype not in AT_EVERY_SCOPE)
+    return ("_work_group",) if alone else LAUNCH
 
 
 def kernel_of(routine):
@@ -88,7 +98,7 @@ def test_every_type_at_every_scope(job, place, show, op, dtype):
     if on_gpu and dtype == "bfloat16":
         pytest.skip("see test_sixteen_bit_floats_as_bits")
     wanted = reduced(op, [uneven(pe, 21, dtype) for pe in range(job.n_pes)])
-    for scope in ("_work_group",) if on_gpu else LAUNCH:
+    for scope in scopes_of(job, dtype):
         source, dest = place(uneven(job.my_pe, 21, dtype)), place(np.zeros(21, dtype))
         REDUCE[op][scope][LAUNCH[scope]](shmem.TEAM_WORLD, dest, source, 20)
         got = show(dest)
@@ -129,10 +139,9 @@ def test_in_place_and_longer_than_the_stage(job, place, show, dtype, path):
 @pytest.mark.parametrize("dtype", sorted(FAMILY_DTYPES["s"]))
 @pytest.mark.parametrize("name", SCAN)
 def test_scans_of_every_type(job, place, show, name, dtype):
-    on_gpu = job.device == "cuda"
-    if on_gpu and dtype == "bfloat16":
+    if job.device == "cuda" and dtype == "bfloat16":
         pytest.skip("no arrays of it there")
-    for scope in ("_work_group",) if on_gpu else LAUNCH:
+    for scope in scopes_of(job, dtype):
         source, dest = place(uneven(job.my_pe, 19, dtype)), place(np.ones(19, dtype))
         SCAN[name][scope][LAUNCH[scope]](shmem.TEAM_WORLD, dest, source, 19)
         assert same(show(dest), scanned(name, range(job.my_pe + 1), 19, dtype), True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import datamodel
+from numba.core import datamodel, errors
 from numba.core.datamodel.models import FloatModel, PrimitiveModel
 from numba.core.imputils import Registry
 from numba.core.typeconv import Conversion
@@ -73,6 +73,8 @@ def round_bfloat16(builder: Any, value: Any) -> Any:
 
 @registry.lower_cast(BFloat16, types.Float)
 def _to_float(context: Any, builder: Any, _kind: Any, wanted: Any, value: Any) -> Any:
+    if wanted == types.float16:  # an intrinsic's arguments come here without ``can_convert_to``
+        raise errors.TypingError("bfloat16 cannot become float16 in kernels: convert it first")
     bits = builder.shl(builder.zext(value, I32), I32(16))
     number = builder.bitcast(bits, ir.FloatType())
     return context.cast(builder, number, types.float32, wanted)

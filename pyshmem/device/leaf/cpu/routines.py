@@ -155,11 +155,13 @@ def _stand_ins(routine: str) -> dict[Any, Any]:
 def _as_compiled(function: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """The types that a routine is compiled for in place of these, so that one dtype does for many."""
     places = [at for at, name, _ in arrays_of(function) if name in ("dest", "source")]
-    elements = {getattr(arguments[at], "dtype", None) for at in places}
-    if len(places) < 2 or len(elements) != 1:  # dtypes that differ are refused
+    given = [arguments[at] for at in places if isinstance(arguments[at], types.Array)]
+    forms = {(kind.dtype, kind.layout) for kind in given}
+    if len(given) < 2 or len(forms) != 1:  # which is refused, for what they are
         return arguments
-    stand_in = _stand_ins(function.__name__).get(elements.pop())
-    if stand_in is None:
+    element, layout = forms.pop()
+    stand_in = _stand_ins(function.__name__).get(element)
+    if stand_in is None or layout == "A":
         return arguments
     return tuple(
         kind.copy(dtype=stand_in) if at in places else kind for at, kind in enumerate(arguments)
