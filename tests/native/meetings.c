@@ -56,7 +56,8 @@ static void *exchange_of(void *argument) {
 static void start(pe_t *pe, int number, unsigned char secret, int64_t timeout_ns) {
     memset(pe, 0, sizeof *pe);
     pe->meeting = meeting_of(number, secret, timeout_ns);
-    memset(pe->mine, 'a' + number, sizeof pe->mine);
+    memset(pe->mine, 'a' + number, CARD_BYTES - 20 - (size_t)number); /* zeros behind are not sent, and are there */
+    memset(pe->all, 'z', sizeof pe->all);
     pthread_create(&pe->thread, NULL, exchange_of, pe);
 }
 

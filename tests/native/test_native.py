@@ -163,7 +163,7 @@ def test_what_many_pes_take_to_join_and_to_meet(
     others, nodes = n - 1, n // size
     deep = nodes.bit_length() - 1
     assert join["connections"] == others
-    assert join["bytes"] == others * (n * card + card + 4 * 32 + 2 * 32), f"seed {seed}"
+    assert join["bytes"] == others * (n * card + card + 4 * 32 + 2 * 32 + 4), f"seed {seed}"
     for met, messages in ((barrier, 1), (exchange, 2)):
         assert met["connections"] == nodes - 1
         assert (met["messages"], met["busiest"]) == (

@@ -22,7 +22,7 @@
 #include "base/status.h"
 #include "ishmemx.h"
 
-#define MAGIC      0x50594a32u                /* "PYJ2": raised when what is said changes */
+#define MAGIC      0x50594a33u                /* "PYJ3": raised when what is said changes */
 #define GUEST_NS   (2 * 1000 * 1000 * 1000LL) /* for one that has come to say what it has to */
 #define SLICE_MS   10
 #define RETRY_NS   (20 * 1000 * 1000LL)
@@ -54,13 +54,19 @@ typedef struct member { /* a PE that is in */
     hello_t theirs, ours;
 } member_t;
 
+typedef struct row { /* bytes of a card that are said of all PEs' */
+    uint32_t nbytes;
+} row_t;
+
 typedef struct host {
     const pysh_tcp_meeting_t *meeting;
     int listener, n_guests, n_in, refused;
     guest_t *guest; /* [n_pes + SPARE] */
     member_t *in;   /* [n_pes] */
     char *all;
-    unsigned char digest[PROOF]; /* of all, made once: each PE's proof is of it */
+    char *rows; /* what all are told: cards without the zeros that end all of them */
+    row_t row;
+    unsigned char digest[PROOF]; /* of both, made once: each PE's proof is of it */
 } host_t;
 
 /* ---- both sides ---- */
@@ -78,11 +84,12 @@ static void proof_of(const pysh_tcp_meeting_t *meeting, const char *side, const 
     pysh_hmac_end(&hmac, proof);
 }
 
-static void digest_of(const void *data, size_t nbytes, unsigned char digest[PROOF]) {
+static void digest_of(const row_t *row, const void *rows, int n, unsigned char digest[PROOF]) {
     pysh_sha256_t hash;
 
     pysh_sha256_begin(&hash);
-    pysh_sha256_add(&hash, data, nbytes);
+    pysh_sha256_add(&hash, row, sizeof *row);
+    pysh_sha256_add(&hash, rows, (size_t)n * row->nbytes);
     pysh_sha256_end(&hash, digest);
 }
 
@@ -284,14 +291,35 @@ static int gather(host_t *host, int64_t deadline_ns) {
     return status;
 }
 
+/* A card has room for more than most have to say: on 1,000 PEs the rest of it would be most of what is sent. */
+static int pack(host_t *host) {
+    size_t n = (size_t)host->meeting->n_pes, room = host->meeting->nbytes, used = 0;
+
+    for (size_t pe = 0; pe < n; pe++)
+        for (size_t at = room; at > used; at--)
+            if (host->all[pe * room + at - 1]) {
+                used = at;
+                break;
+            }
+    host->row.nbytes = (uint32_t)used;
+    if (!(host->rows = malloc(n * used + 1)))
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to meet %zu PEs", n);
+    for (size_t pe = 0; pe < n; pe++)
+        memcpy(host->rows + pe * used, host->all + pe * room, used);
+    digest_of(&host->row, host->rows, host->meeting->n_pes, host->digest);
+    return ISHMEMX_OK;
+}
+
 static int tell(host_t *host, const member_t *member, int64_t deadline_ns) {
-    size_t nbytes = (size_t)host->meeting->n_pes * host->meeting->nbytes;
+    size_t nbytes = (size_t)host->meeting->n_pes * host->row.nbytes;
     unsigned char proof[PROOF];
     int status;
 
     proof_of(host->meeting, "all", &member->theirs, &member->ours, host->digest, sizeof host->digest, proof);
-    status = move_all(member->socket, host->all, nbytes, true, deadline_ns, "a PE");
-    return status ? status : move_all(member->socket, proof, sizeof proof, true, deadline_ns, "a PE");
+    if ((status = move_all(member->socket, &host->row, sizeof host->row, true, deadline_ns, "a PE")) ||
+        (status = move_all(member->socket, host->rows, nbytes, true, deadline_ns, "a PE")))
+        return status;
+    return move_all(member->socket, proof, sizeof proof, true, deadline_ns, "a PE");
 }
 
 static int be_host(const pysh_tcp_meeting_t *meeting, char *all, int64_t deadline_ns, int *refused_p) {
@@ -307,7 +335,7 @@ static int be_host(const pysh_tcp_meeting_t *meeting, char *all, int64_t deadlin
     if (!status)
         status = gather(&host, deadline_ns);
     if (!status)
-        digest_of(all, (size_t)meeting->n_pes * meeting->nbytes, host.digest);
+        status = pack(&host);
     for (int pe = 1; host.in && pe < meeting->n_pes; pe++) {
         if (!status)
             status = tell(&host, &host.in[pe], deadline_ns);
@@ -317,6 +345,7 @@ static int be_host(const pysh_tcp_meeting_t *meeting, char *all, int64_t deadlin
     if (refused_p)
         *refused_p = host.refused;
     free(host.guest);
+    free(host.rows);
     free(host.in);
     return status;
 }
@@ -373,18 +402,31 @@ static int introduce(const pysh_tcp_meeting_t *meeting, int socket, const void *
     return status ? status : move_all(socket, proof, sizeof proof, true, deadline_ns, "PE 0");
 }
 
+/* They have come one behind the other. */
+static void unpack(char *all, size_t n, size_t row, size_t room) {
+    for (size_t pe = n; pe-- > 0;) { /* the last first: each has its place behind where those before it lie yet */
+        memmove(all + pe * room, all + pe * row, row);
+        memset(all + pe * room + row, 0, room - row);
+    }
+}
+
 static int hear_all(const pysh_tcp_meeting_t *meeting, int socket, const hello_t *ours, const hello_t *theirs,
                     char *all, int64_t deadline_ns) {
-    size_t nbytes = (size_t)meeting->n_pes * meeting->nbytes;
     unsigned char proof[PROOF], theirs_proof[PROOF], digest[PROOF];
-    int status = move_all(socket, all, nbytes, false, deadline_ns, "PE 0");
+    size_t n = (size_t)meeting->n_pes;
+    row_t row;
+    int status = move_all(socket, &row, sizeof row, false, deadline_ns, "PE 0");
 
-    if (status || (status = move_all(socket, theirs_proof, sizeof theirs_proof, false, deadline_ns, "PE 0")))
+    if (!status && row.nbytes > meeting->nbytes)
+        return pysh_fail(ISHMEMX_ERR_PEER, "PE 0 says more of each PE than there is");
+    if (status || (status = move_all(socket, all, n * row.nbytes, false, deadline_ns, "PE 0")) ||
+        (status = move_all(socket, theirs_proof, sizeof theirs_proof, false, deadline_ns, "PE 0")))
         return status;
-    digest_of(all, nbytes, digest);
+    digest_of(&row, all, meeting->n_pes, digest);
     proof_of(meeting, "all", ours, theirs, digest, sizeof digest, proof);
     if (!pysh_digests_equal(proof, theirs_proof))
         return pysh_fail(ISHMEMX_ERR_PEER, "what PE 0 said of all PEs was changed on its way");
+    unpack(all, n, row.nbytes, meeting->nbytes);
     return ISHMEMX_OK;
 }
 
