@@ -181,6 +181,8 @@ def _put(a: Arguments) -> Described:
     heap, offset = own(dest.address)
     if not nelems:
         return [], None
+    if pe == memory.me and dest.address == source.address:
+        return reads(source, nelems), None  # to where it is
     value = source.value() if nelems == 1 else None
     sent = ("s", pe, heap, dest.ranges(offset, nelems), ctx, value, source.digest(nelems))
     return [*reads(source, nelems), sent], None
@@ -191,7 +193,8 @@ def _put_nbi(a: Arguments) -> Described:
     if not before:
         return [], None
     source, pe, ctx = Span(a["source"]), _world_pe(a["ctx"], a["pe"]), _ctx(a["ctx"])
-    return [*reads(source, _count(a["nelems"], source.nelems), "rq", ctx, pe), before[-1]], None
+    read = reads(source, _count(a["nelems"], source.nelems), "rq", ctx, pe)
+    return [*read, *(one for one in before if one[0] == "s")], None
 
 
 def _get(a: Arguments) -> Described:
@@ -293,7 +296,7 @@ def _put_signal(nbi: bool) -> Describe:
         pe, ctx = _world_pe(a["ctx"], a["pe"]), _ctx(a["ctx"])
         nelems = _count(a["nelems"], source.nelems)
         data = None
-        if nelems:
+        if nelems and not (pe == memory.me and dest.address == source.address):
             heap, offset = own(dest.address)
             data = heap, dest.ranges(offset, nelems)
         read = reads(source, nelems, "rq", ctx, pe) if nbi else reads(source, nelems)
@@ -603,6 +606,24 @@ def _clear_lock(a: Arguments) -> Described:
     return [("Q", None, None), ("U", *_lock_word(a))], None
 
 
+def _register(a: Arguments) -> Described:
+    """The array is a heap of its own from here on, by the name of this meeting on all members."""
+    before, behind = meet(a["team"])
+    name = ("registered", before[0][1])
+    return before, lambda made: [*behind, *memory.registered(made.array, name)]
+
+
+def _unregister(a: Arguments) -> Described:
+    held = a["registration"]
+    before, behind = meet(held.team)
+
+    def after(_: Any) -> Effects:
+        memory.unregistered(held.array)
+        return behind
+
+    return [("Q", None, None), *before], after
+
+
 def _free(a: Arguments) -> Described:
     span = Span(a["array"])
     if not span.nelems:
@@ -655,6 +676,7 @@ ROUTINES: dict[str, Describe] = {
     **{f"{name}_nb": _begun(_collective(name, "nb")) for name in MOVED},
     "barrier_nb": _begun(_barrier_nb), "sync_nb": _begun(_sync_nb),
     "set_lock": _set_lock, "test_lock": _test_lock, "clear_lock": _clear_lock, "free": _free,
+    "register": _register, "unregister": _unregister,
     "to_numpy": _to_numpy,
 }  # fmt: skip
 

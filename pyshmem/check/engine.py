@@ -11,6 +11,7 @@ A write is recorded before it is done, and what a call has seen after it has: wh
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -124,7 +125,8 @@ class Engine:
         self.names: dict[int, str] = {}
         self._numbers: dict[Agent, int] = {}
         self._clocks: dict[int, Clock] = {}
-        self._heaps = (_Heap(), _Heap())
+        #: The host's, the device's, and registered arrays, each as one of its own.
+        self._heaps: defaultdict[Any, _Heap] = defaultdict(_Heap)
         self.meetings: dict[Any, _Meeting] = {}
         self.standing: dict[int, Standing] = {}  # by agent
         #: By team: the first collective that its members have called by different routines.

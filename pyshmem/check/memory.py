@@ -25,9 +25,9 @@ class Unknown(Exception):
     """An argument that the routine itself refuses."""
 
 
-#: Ranges of addresses: begin, end, PE, heap. One's own are first.
-_windows: list[tuple[int, int, int, int]] = []
-_counts: Counter[tuple[int, int]] = Counter()
+#: Ranges of addresses: begin, end, PE, heap. One's own are first; those of registered arrays last.
+_windows: list[tuple[int, int, int, Any]] = []
+_counts: Counter[tuple[Any, int]] = Counter()
 _peers: list[int] = []
 me = 0
 #: Of an allocation of bytes for elements of another library: their size, and their extents.
@@ -56,12 +56,12 @@ def _know_peers(heap: int, address: int, offset: int) -> None:
             _windows.append((low, low + nbytes, pe, heap))
 
 
-def windows() -> tuple[tuple[int, int, int, int], ...]:
+def windows() -> tuple[tuple[int, int, int, Any], ...]:
     """Ranges of addresses where heaps are: begin, end, PE, heap."""
     return tuple(_windows)
 
 
-def where(address: int) -> tuple[int, int, int] | None:
+def where(address: int) -> tuple[int, Any, int] | None:
     """PE, heap and offset of an address; None: it is on no heap."""
     for low, high, pe, heap in _windows:
         if low <= address < high:
@@ -69,7 +69,7 @@ def where(address: int) -> tuple[int, int, int] | None:
     return None
 
 
-def own(address: int) -> tuple[int, int]:
+def own(address: int) -> tuple[Any, int]:
     """Heap and offset of what is symmetric. Raises: Unknown."""
     found = where(address)
     if found is None or found[0] != me:
@@ -176,7 +176,7 @@ def allocated(array: Any, *, zero: bool, internal: bool) -> tuple[Any, ...] | No
     if not span.nelems:
         return None
     heap, offset = own(span.address)
-    if not any(pe != me and of == heap for _, _, pe, of in _windows):
+    if isinstance(heap, int) and not any(pe != me and of == heap for _, _, pe, of in _windows):
         _know_peers(heap, span.address, offset)
     _counts[heap, offset] += 1
     size, end = span.dtype.itemsize, offset + span.nelems * span.dtype.itemsize
@@ -185,6 +185,20 @@ def allocated(array: Any, *, zero: bool, internal: bool) -> tuple[Any, ...] | No
         size, shape = elements[0], tuple(np.ravel(elements[1]).tolist())
     about = size, shape, zero, internal
     return ("M", heap, offset, end, _counts[heap, offset], *about)
+
+
+def registered(array: Any, name: Any) -> list[tuple[Any, ...]]:
+    """The effect of having registered an array, which is a heap by itself from here on."""
+    span = Span(array)
+    _windows.append((span.address, span.address + span.nelems * span.dtype.itemsize, me, name))
+    made = allocated(array, zero=True, internal=False)
+    return [] if made is None else [made]
+
+
+def unregistered(array: Any) -> None:
+    """It is none any more."""
+    low = Span(array).address
+    _windows[:] = [one for one in _windows if one[0] != low]
 
 
 # ---- what was never written ------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class Report(NamedTuple):
 
     kind: str
     pe: int  # whose memory it is
-    heap: str
+    heap: str  # host, device, or registered
     first: Side
     second: Side
     why: str
@@ -48,8 +48,10 @@ class Report(NamedTuple):
 
     def text(self) -> str:
         """The report as it is printed."""
+        is_heap = self.heap != "registered"
+        where = f"the {self.heap} heap" if is_heap else "a registered array"
         lines = [
-            f"{self.kind} in the {self.heap} heap of PE {self.pe}",
+            f"{self.kind} in {where} of PE {self.pe}",
             f"  {self.first.text()}",
             *_source(self.first.site),
             f"  {self.second.text()}",
@@ -123,7 +125,8 @@ def _report(engine: Engine, sites: Sites, race: Race) -> Report | None:
         return None  # both are the library's own
     why, remedy = _advice(engine, race, first, second)
     kind = _KINDS.get(race.rule) or _kind(race)
-    return Report(kind, pe, ("host", "device")[heap], first, second, why, remedy)
+    name = ("host", "device")[heap] if isinstance(heap, int) else "registered"
+    return Report(kind, pe, name, first, second, why, remedy)
 
 
 def _side(engine: Engine, sites: Sites, access: Access, race: Race) -> Side:

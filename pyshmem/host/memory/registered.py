@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from ..._core.arrays.checks import place, registered_tensors
-from ..._core.library import check, lib, refuse_order
+from ..._core.library import check, lib
 from ..job import runtime
 from ..teams.arguments import refuse_team
 from ..teams.team import TEAM_WORLD, Team
@@ -88,7 +88,6 @@ def register(array: Any, *, team: Team = TEAM_WORLD) -> Registration:
     Extension.
     """
     runtime.current()
-    refuse_order("registered arrays")
     if not isinstance(team, Team):
         raise refuse_team(team, "team")
     where = place(array, "array", symmetric=False, writable=True)
