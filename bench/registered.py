@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Host puts and gets of registered tensors of torch beside those of heap arrays, on GPUs or on the host.
+"""Puts and gets of registered tensors of torch beside those of heap arrays, on GPUs or on the host.
 
     python -m pyshmem run -n 2 bench/registered.py [turns]
 
 One JSON line a size and operation from PE 0: medians over turns that alternate between the two, in us.
+On GPUs also a kernel that stores to the address that ptr gives of either, by events of the GPU.
 """
 
 from __future__ import annotations
@@ -41,6 +42,47 @@ def mean_us(call: Callable[..., None], arguments: tuple[Any, ...], count: int) -
     return (time.perf_counter() - begin) / count * 1e6
 
 
+def measure_kernel(job: pyshmem.Job, size: int) -> None:
+    """All PEs make the arrays, PE 0 stores into the right one's."""
+    import torch
+    from numba import cuda
+
+    @cuda.jit
+    def store(theirs: Any, source: Any) -> None:
+        for k in range(cuda.grid(1), source.size, cuda.gridsize(1)):
+            theirs[k] = source[k]
+
+    peer, words = (job.my_pe + 1) % job.n_pes, max(1, size // 8)
+    count = max(10, min(300, (64 << 20) // size))
+    source = cuda.as_cuda_array(memory(job, 8 * words).view(torch.int64))
+    arrays = {
+        "heap": pyshmem.zeros(words, np.int64, heap="device"),
+        "registered": memory(job, 8 * words).view(torch.int64),
+    }
+    shape = min(264, (words + 255) // 256), min(256, words)
+    with pyshmem.register(arrays["registered"]):
+        theirs = {where: cuda.as_cuda_array(pyshmem.ptr(a, peer)) for where, a in arrays.items()}
+        found: dict[str, list[float]] = {where: [] for where in arrays}
+        stream = cuda.external_stream(torch.cuda.current_stream().cuda_stream)
+        for _ in range(TURNS if job.my_pe == 0 else 0):
+            for where, array in theirs.items():
+                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                for _ in range(3):
+                    store[(*shape, stream)](array, source)
+                begin.record()
+                for _ in range(count):
+                    store[(*shape, stream)](array, source)
+                end.record()
+                end.synchronize()
+                found[where].append(begin.elapsed_time(end) / count * 1e3)
+        pyshmem.barrier_all()
+    if job.my_pe == 0:
+        us = {where: round(statistics.median(times), 3) for where, times in found.items()}
+        row = {"operation": "kernel", "bytes": size, "memory": "device", **us}
+        print(json.dumps(row | {"ratio": round(us["registered"] / us["heap"], 3)}))
+    pyshmem.barrier_all()
+
+
 def measure(job: pyshmem.Job, size: int, heap: Literal["host", "device"]) -> None:
     peer = (job.my_pe + 1) % job.n_pes
     count = max(10, min(300, (64 << 20) // size))
@@ -66,6 +108,8 @@ def main() -> None:
     with pyshmem.init(heap_size="64M", device_heap_size="128M") as job:
         for size in SIZES:
             measure(job, size, "device" if job.device == "cuda" else "host")
+        for size in SIZES if job.device == "cuda" else ():
+            measure_kernel(job, size)
 
 
 if __name__ == "__main__":

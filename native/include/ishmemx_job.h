@@ -69,6 +69,7 @@ typedef struct ishmemx_config {
     int device;              /* GPU ordinal; -1: local_pe modulo the number of GPUs */
     int check;               /* bits of enum ishmemx_check */
     int64_t heap_bytes, device_heap_bytes;
+    int device_heap_given; /* somebody asked for that many bytes: by itself the heap does not grow beyond */
     int64_t timeout_ns, init_timeout_ns; /* 0: none */
     int64_t spin;
     const char *version; /* compared between PEs; differs: ISHMEMX_ERR_MISMATCH on all of them */
@@ -130,6 +131,8 @@ ISHMEMX_API int ishmemx_cuda_count(int *count);
 /* Name of GPU `device`, and whether it can load and store memory of GPU `peer`. */
 ISHMEMX_API int ishmemx_cuda_describe(int device, char *name, size_t capacity, int64_t *nbytes);
 ISHMEMX_API int ishmemx_cuda_can_access(int device, int peer, int *can);
+/* Whether a heap on it can grow: its memory is mapped, and shared by descriptors. */
+ISHMEMX_API int ishmemx_cuda_can_grow(int device, int *can);
 
 /* ---- the launcher's view of a job ------------------------------------------------------------ */
 

@@ -48,6 +48,8 @@ ISHMEMX_API int ishmemx_realloc_as(const char *contents, void *block, size_t nby
 ISHMEMX_API int ishmemx_release(void *block);
 ISHMEMX_API int ishmemx_drain(void); /* collective */
 ISHMEMX_API int ishmemx_heap_stats(int heap, ishmemx_heap_stats_t *stats);
+/* Why the device heap of the job does not grow, "" where it does, or there is none. */
+ISHMEMX_API const char *ishmemx_device_heap_fixed(void);
 /* Shows a text to who looks at this PE's heaps from outside: who holds what of them. What is too long is cut off. */
 ISHMEMX_API int ishmemx_heaps_show(const char *sites);
 /* How full the heaps of a PE are, which may be another process's: `fd` is open on its "pyshmem-board", as /proc

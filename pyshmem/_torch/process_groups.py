@@ -304,8 +304,8 @@ def _default_size(heap: str) -> int:
     """The same on all PEs, as their heaps are."""
     info = heap_info(heap)
     large = (
-        info.nbytes // 4 >> 20 << 20
-        if heap == "device" and info.largest_free >= info.nbytes // 2
+        info.memory // 4 >> 20 << 20
+        if heap == "device" and min(info.largest_free, info.memory - info.used) >= info.memory // 2
         else 0
     )
     return max(_DEFAULT, large)

@@ -221,6 +221,7 @@ def _cuda() -> Iterator[Finding]:
     yield _nvvm()
     yield _compiled()
     yield from _peers()
+    yield from _growth()
 
 
 def _driver() -> Iterator[Finding]:
@@ -325,6 +326,18 @@ def _peers() -> Iterator[Finding]:
         yield Finding("cuda", "P2P", "wrong", "no access: " + ", ".join(apart), fix)
     else:
         yield Finding("cuda", "P2P", "ok", f"all {len(pairs)} pairs")
+
+
+def _growth() -> Iterator[Finding]:
+    """Whether device heaps grow; without, all works in a heap of a fixed size."""
+    fixed = [str(gpu) for gpu in range(runtime.gpu_count()) if not facts.can_grow(gpu)]
+    if fixed:
+        detail = f"of a fixed size: GPU {', '.join(fixed)} shares no memory by descriptors"
+        fix = "export PYSHMEM_DEVICE_HEAP_SIZE=4G  # or what your arrays need; 1G without"
+        yield Finding("cuda", "device heap", "ok", detail, fix)
+    elif runtime.gpu_count():
+        detail = "grows as arrays are made, where its size is not given"
+        yield Finding("cuda", "device heap", "ok", detail)
 
 
 def _mpi() -> Iterator[Finding]:

@@ -130,6 +130,13 @@ def can_access(device: int, peer: int) -> bool:
     return bool(can[0])
 
 
+def can_grow(device: int) -> bool:
+    """Whether a heap on GPU ``device`` can grow: its memory is mapped and shared by descriptors."""
+    can = library.ffi.new("int *")
+    library.check(library.lib.ishmemx_cuda_can_grow(device, can))
+    return bool(can[0])
+
+
 def kind_text(device: int) -> str:
     """What the rule of choices goes by: architecture, link and bandwidth of a GPU."""
     kind = tuned_gpus.ask(device).kind

@@ -129,7 +129,7 @@ class HeapInfo(NamedTuple):
 def heap_info(heap: str = "host") -> HeapInfo:
     """How full a heap is here.
 
-    Of a device heap that grows (``PYSHMEM_DEVICE_HEAP_GROWS=1``) ``nbytes``, ``free`` and
+    Of a device heap that grows (``PYSHMEM_DEVICE_HEAP_GROWS``) ``nbytes``, ``free`` and
     ``largest_free`` are of what it may become, and ``memory`` is what it has by now.
 
     Raises: ValueError (heap), NotInitialized, UnsupportedError (no device heap).

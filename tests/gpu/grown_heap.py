@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A device heap that grows, to most of a GPU and by random sizes, beside torch's own allocator.
 
-    PYSHMEM_DEVICE_HEAP_GROWS=1 python -m pyshmem run -n 2 tests/gpu/grown_heap.py [turns] [GiB]
+    python -m pyshmem run -n 2 tests/gpu/grown_heap.py [turns] [GiB]
 
 An array of so many GiB is made, put to and freed; then ``turns`` random allocations and frees, each
 array with its own values, which are looked at before it is freed, while torch allocates and frees
@@ -115,7 +115,7 @@ def main() -> None:
         torch.zeros(1, device="cuda")
     free = [free_mib(gpu if has_gpus else None)]
     for turn in range(3):
-        with pyshmem.init(device_heap_size="8M") as job:
+        with pyshmem.init() as job:  # no size is given
             if turn == 1:
                 large(job)
                 mixed(job)

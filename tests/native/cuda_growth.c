@@ -47,16 +47,34 @@ static void a_full_gpu_is_told_to_all(void) {
     CHECK(!memcmp(&before, &after, sizeof before) && mapped() == was);
 }
 
-int main(void) {
+/* A job whose heap could grow by the settings, and does not: `why` says so. */
+static int is_fixed(const char *why) {
+    ishmemx_heap_stats_t stats;
+
+    kernel_begin_on(ISHMEMX_DEVICE_CUDA);
+    MUST(ishmemx_heap_stats(ISHMEMX_HEAP_DEVICE, &stats));
+    CHECK(!mapped() && stats.memory == stats.nbytes);
+    CHECK(strstr(ishmemx_device_heap_fixed(), why));
+    make((size_t)2000 * MIB, ISHMEMX_ERR_MEMORY);
+    CHECK(strstr(ishmemx_error(), "it does not grow: ") && strstr(ishmemx_error(), why));
+    MUST(ishmemx_finalize());
+    puts("ok");
+    return 0;
+}
+
+int main(int argc, char **argv) {
     ishmemx_config_t config;
     uint64_t *dest[TURNS], *source[TURNS];
     ishmemx_heap_stats_t stats;
     int first, grown;
 
+    if (argc > 1)
+        return is_fixed(argv[1]);
     MUST(ishmemx_config_from_environment(&config));
     pe = config.pe, n_pes = config.n_pes, right = (pe + 1) % n_pes, left = (pe + n_pes - 1) % n_pes;
     kernel_begin_on(ISHMEMX_DEVICE_CUDA);
     first = mapped();
+    CHECK(!*ishmemx_device_heap_fixed());
     for (int turn = 0; turn < TURNS / 2; turn++) {
         dest[turn] = make(BLOCK, ISHMEMX_OK);
         source[turn] = make(BLOCK, ISHMEMX_OK);

@@ -196,8 +196,10 @@ CUresult cuCtxSetLimit(int limit, size_t value) {
     stack_limit = value;
     return limit ? INVALID_VALUE : SUCCESS;
 }
+/* With FAKE_CUDA_WITHOUT_DESCRIPTORS=1 GPU 1 shares no memory by them. */
 CUresult cuDeviceGetAttribute(int *value, int attribute, int device) {
-    (void)device;
-    *value = attribute == 75 ? 9 : attribute == 16 ? 132 : attribute == 103;
+    const char *without = getenv("FAKE_CUDA_WITHOUT_DESCRIPTORS");
+
+    *value = attribute == 75 ? 9 : attribute == 16 ? 132 : attribute == 103 && !(without && atoi(without) == device);
     return SUCCESS;
 }

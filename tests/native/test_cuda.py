@@ -127,6 +127,39 @@ def test_a_device_heap_grows(
     assert done.stdout == "ok\n"
 
 
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"PYSHMEM_DEVICE_HEAP_GROWS": "0"}, "PYSHMEM_DEVICE_HEAP_GROWS is 0"),
+        ({"PYSHMEM_DEVICE_HEAP_SIZE": "64M"}, "its size was given"),
+        ({"FAKE_CUDA_WITHOUT_DESCRIPTORS": "1"}, "the GPU of PE 1 shares no memory by descriptors"),
+        ({}, "cannot grow by"),  # the driver has less than a GiB of such memory
+    ],
+)
+def test_a_device_heap_of_a_fixed_size_says_why(
+    settings: dict[str, str],
+    why: str,
+    build: Compile,
+    flags: list[str],
+    driver: Path,
+    run_pes: Callable,
+) -> None:
+    options = ["-std=gnu11", "-O2", *INCLUDE, HERE / "cuda_growth.c", *flags, "-lpthread", "-ldl"]
+    settings = {"LD_LIBRARY_PATH": str(driver), "PYSHMEM_ENGINE": "thread", **settings}
+    done = run_pes(2, build(options, "cuda_growth"), [why], env=settings, check=True)
+    assert done.stdout.split() == ["ok"] * 2
+
+
+def test_a_device_heap_that_is_to_grow_and_cannot_is_refused(
+    build: Compile, flags: list[str], driver: Path, run_pes: Callable
+) -> None:
+    options = ["-std=gnu11", "-O2", *INCLUDE, HERE / "cuda_growth.c", *flags, "-lpthread", "-ldl"]
+    settings = {"LD_LIBRARY_PATH": str(driver), "PYSHMEM_DEVICE_HEAP_GROWS": "1"}
+    settings |= {"FAKE_CUDA_WITHOUT_DESCRIPTORS": "1"}
+    done = run_pes(2, build(options, "cuda_growth"), [], env=settings)
+    assert "PYSHMEM_DEVICE_HEAP_GROWS=1: the GPU of PE 1 shares no memory by d" in done.stderr
+
+
 def test_what_a_far_atomic_fetches_to_a_gpu_keeps_nobody_waiting(
     build: Compile, flags: list[str], driver: Path, run_pes: Callable
 ) -> None:

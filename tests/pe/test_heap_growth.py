@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A device heap that grows: PYSHMEM_DEVICE_HEAP_GROWS=1."""
+"""A device heap that grows: by itself where its size is not given, or PYSHMEM_DEVICE_HEAP_GROWS=1."""
 
 from __future__ import annotations
 
@@ -193,6 +193,63 @@ def test_a_growth_that_a_handler_ends_goes_on(run_pes: Callable) -> None:
     env = GROWS | {"PYSHMEM_TIMEOUT": "60"}
     done = run_pes(2, program, device="sim", env=env, timeout=150, check=True)
     assert done.stdout.count("done") == 2
+
+
+ITSELF = """
+    import os
+    import numpy as np
+    import pyshmem
+
+    job = pyshmem.init()
+    first = pyshmem.heap_info("device")
+    assert first.memory >= 1 << 30 and first.nbytes > 2 * first.memory, first
+    array = pyshmem.empty(5 << 28, np.uint8, heap="device")
+    array[-1:] = 7
+    assert pyshmem.to_numpy(array[-1:]).item() == 7
+    assert pyshmem.heap_info("device").memory > first.memory
+    del array
+    pyshmem.finalize()
+    os.environ["PYSHMEM_DEVICE_HEAP_SIZE"] = "64M"
+    for how in ({}, {"device_heap_size": "64M"}):
+        pyshmem.init(**how)
+        info = pyshmem.heap_info("device")
+        assert info.memory == info.nbytes < 128 << 20, info
+        try:
+            pyshmem.empty(5 << 28, np.uint8, heap="device")
+        except pyshmem.HeapExhausted as error:
+            assert "it does not grow: its size was given" in str(error), error
+            print("ok")
+        pyshmem.finalize()
+        os.environ.pop("PYSHMEM_DEVICE_HEAP_SIZE", None)
+"""
+
+
+@DEVICES
+def test_it_grows_by_itself_where_no_size_was_given(run_pes: Callable, device: str) -> None:
+    done = run_pes(1, ITSELF, device=device, check=True)
+    assert done.stdout.split() == ["ok"] * 2
+
+
+CAPTURE = """
+    import torch
+    mine = torch.zeros(4, device=f"cuda:{job.gpu}")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        mine.add_(1)
+        array = make(90, me)  # grows, by calls that are no part of the graph
+        mine.add_(1)
+    for turn in range(3):
+        graph.replay()
+    torch.cuda.synchronize()
+    assert mine.tolist() == [6] * 4 and ends(array) == (me, me) and memory() >= first + 64
+    print("ok")
+"""
+
+
+@pytest.mark.gpu
+def test_it_grows_while_a_stream_captures(run_pes: Callable) -> None:
+    done = run_pes(2, BEGIN + CAPTURE, device="cuda", env=GROWS, check=True)
+    assert done.stdout.split() == ["ok"] * 2
 
 
 def test_all_pes_say_the_same(run_pes: Callable) -> None:

@@ -13,7 +13,7 @@ BEGIN = """
     import pyshmem
 
     kind = sys.argv[1] if len(sys.argv) > 1 else "numpy"
-    job = pyshmem.init(heap_size="16M", device_heap_size="16M")
+    job = pyshmem.init(heap_size="16M", device_heap_size="256M" if kind == "torch" else "16M")
     me, n = job.my_pe, job.n_pes
     right, left = (me + 1) % n, (me - 1) % n
 
@@ -178,6 +178,86 @@ def test_kernels_do_not_take_them(run_pes: Callable, kind: str) -> None:
     done = run_pes(1, BEGIN + KERNEL, [kind], device="sim" if kind == "numpy" else "cuda")
     assert "not refused" not in done.stdout
     assert "heap" in done.stderr
+
+
+STORES = """
+    import torch, triton
+    import triton.language as tl
+    from numba import cuda
+
+    @cuda.jit
+    def store(theirs, source):
+        k = cuda.grid(1)
+        if k < source.size:
+            theirs[k] = source[k]
+
+    @triton.jit
+    def store_tile(theirs, source, n, TILE: tl.constexpr):
+        at = tl.program_id(0) * TILE + tl.arange(0, TILE)
+        theirs = theirs.to(tl.pointer_type(tl.int64))
+        tl.store(theirs + at, tl.load(source + at, mask=at < n), mask=at < n)
+
+    size = 100_000
+    array, source = full(size, -1), torch.arange(size, device=f"cuda:{job.gpu}") + me
+    pyshmem.register(array)
+    theirs = pyshmem.ptr(array, right)
+    store[(size + 255) // 256, 256](theirs, source)
+    cuda.synchronize()
+    pyshmem.barrier_all()
+    assert values(array) == list(range(left, size + left))
+    pyshmem.barrier_all()
+    source += 1000
+    address = theirs.__cuda_array_interface__["data"][0]
+    store_tile[((size + 1023) // 1024,)](address, source, size, TILE=1024)
+    torch.cuda.synchronize()
+    pyshmem.barrier_all()
+    assert values(array) == list(range(1000 + left, size + 1000 + left))
+    print("ok")
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["cupy", "torch"])
+def test_kernels_store_to_the_peers_address(run_pes: Callable, kind: str) -> None:
+    done = run_pes(2, BEGIN + STORES, [kind], device="cuda", check=True)
+    assert done.stdout.split() == ["ok"] * 2
+
+
+FUSED = """
+    import torch
+    from pyshmem import fused
+
+    where = f"cuda:{job.gpu}"
+    torch.manual_seed(me)
+
+    def empty(*size):
+        tensor = torch.empty(size, dtype=torch.bfloat16, device=where)
+        pyshmem.register(tensor)
+        return tensor
+
+    def is_same(called, out, *given, **options):
+        wanted = called(*[t.clone() for t in given], **options)
+        done = called(*given, out=out, **options)
+        done, wanted = (t if torch.is_tensor(t) else t.output for t in (done, wanted))
+        assert done.data_ptr() == out.data_ptr() and torch.equal(done, wanted), (called, options)
+
+    x = empty(64, 1024).normal_()
+    weight = torch.ones(1024, dtype=x.dtype, device=where)
+    for algorithm in (None, "one_shot", "pull", "push", "two_shot"):
+        is_same(fused.all_reduce_rmsnorm, empty(64, 1024), x, weight, algorithm=algorithm)
+    w = torch.full((1024, 512), 0.25, dtype=x.dtype, device=where)
+    for algorithm in (None, "copy_engine", "persistent", "unfused"):
+        is_same(fused.matmul_all_reduce, empty(64, 512), x, w, algorithm=algorithm)
+        is_same(fused.matmul_reduce_scatter, empty(64 // n, 512), x, w, algorithm=algorithm)
+        is_same(fused.all_gather_matmul, empty(64 * n, 512), x, w, algorithm=algorithm)
+    print("ok")
+"""
+
+
+@pytest.mark.gpu
+def test_fused_operations_take_them(run_pes: Callable) -> None:
+    done = run_pes(2, BEGIN + FUSED, ["torch"], device="cuda", timeout=150, check=True)
+    assert done.stdout.split() == ["ok"] * 2
 
 
 KINDS = """

@@ -140,6 +140,7 @@ static int64_t asked(const ask_t *ask) {
 static int exhausted(const ask_t *ask, int64_t refusal) {
     const pysh_allocator_t *allocator = &pysh_heaps.allocator[ask->heap];
     int64_t requested = asked(ask);
+    const char *why;
 
     if (pysh.arena[ask->heap].grows && refusal != PYSH_ALLOCATOR_NO_METADATA)
         return pysh_fail(ISHMEMX_ERR_MEMORY,
@@ -149,12 +150,13 @@ static int exhausted(const ask_t *ask, int64_t refusal) {
                          pysh_bytes_text(allocator->nbytes));
     if (refusal == PYSH_ALLOCATOR_NO_METADATA)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for the book of the %s heap", pysh_heap_name(ask->heap));
-    return pysh_fail(ISHMEMX_ERR_MEMORY,
-                     "symmetric %s heap exhausted: %s requested, %s free, largest block %s; raise PYSHMEM_%s (now %s)",
-                     pysh_heap_name(ask->heap), pysh_bytes_text(requested),
-                     pysh_bytes_text(allocator->nbytes - allocator->used),
-                     pysh_bytes_text(pysh_allocator_largest(allocator)), heap_settings[ask->heap],
-                     pysh_bytes_text(allocator->nbytes));
+    why = ask->heap == ISHMEMX_HEAP_DEVICE ? ishmemx_device_heap_fixed() : "";
+    return pysh_fail(
+        ISHMEMX_ERR_MEMORY,
+        "symmetric %s heap exhausted: %s requested, %s free, largest block %s; raise PYSHMEM_%s (now %s)%s%s",
+        pysh_heap_name(ask->heap), pysh_bytes_text(requested), pysh_bytes_text(allocator->nbytes - allocator->used),
+        pysh_bytes_text(pysh_allocator_largest(allocator)), heap_settings[ask->heap],
+        pysh_bytes_text(allocator->nbytes), *why ? "; it does not grow: " : "", why);
 }
 
 static int64_t malloc_take(const ask_t *ask) {

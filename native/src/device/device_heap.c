@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,40 +69,85 @@ static int64_t device_system_nbytes(void) {
            pysh_device_teams_nbytes(pysh.n_pes) + pysh_proxy_device_nbytes();
 }
 
-/* The places that kernels share follow from these. */
-static int device_agree(int64_t grows) {
-    int64_t mine[4] = {pysh.p2p, 0, pysh_proxy_device_nbytes(), grows}, *all = calloc((size_t)pysh.n_pes, sizeof mine);
-    int status = all ? ishmemx_setting_number("RING_SLOTS", &mine[1])
+enum grows { FIXED, GROWS, AUTO }; /* the setting's values */
+
+static char why_fixed[512]; /* of a heap that could have grown; "" */
+
+/* What must be the same on all PEs: the places that kernels share follow from it. */
+typedef struct agreed {
+    int64_t p2p, ring_slots, proxy_nbytes, grows;
+} agreed_t;
+
+typedef struct asked {
+    agreed_t agreed;
+    int64_t given; /* somebody asked for the heap's size */
+} asked_t;
+
+static int device_agree(const ishmemx_config_t *config, enum grows *grows_p) {
+    asked_t mine = {.agreed = {.p2p = pysh.p2p, .proxy_nbytes = pysh_proxy_device_nbytes()},
+                    .given = config->device_heap_given};
+    asked_t *all = calloc((size_t)pysh.n_pes, sizeof mine);
+    int status = all ? ishmemx_setting_number("RING_SLOTS", &mine.agreed.ring_slots)
                      : pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
+    bool given = false;
 
     if (!status)
-        status = pysh.agree->exchange("init", mine, all, sizeof mine);
-    for (int pe = 0; !status && pe < pysh.n_pes; pe++)
-        if (memcmp(&all[4 * pe], all, sizeof mine) != 0)
+        status = ishmemx_setting_number("DEVICE_HEAP_GROWS", &mine.agreed.grows);
+    if (!status)
+        status = pysh.agree->exchange("init", &mine, all, sizeof mine);
+    for (int pe = 0; !status && pe < pysh.n_pes; pe++) {
+        given = given || all[pe].given;
+        if (memcmp(&all[pe].agreed, &all[0].agreed, sizeof mine.agreed) != 0)
             status = pysh_fail(
                 ISHMEMX_ERR_MISMATCH,
                 "PYSHMEM_P2P, PYSHMEM_RINGS, PYSHMEM_RING_SLOTS and PYSHMEM_DEVICE_HEAP_GROWS must be the same "
                 "on all PEs; those of PE 0 and PE %d differ",
                 pe);
+    }
     free(all);
+    *grows_p = mine.agreed.grows == AUTO && given ? FIXED : (enum grows)mine.agreed.grows;
+    snprintf(why_fixed, sizeof why_fixed, "%s",
+             *grows_p != FIXED ? ""
+             : given           ? "its size was given"
+                               : "PYSHMEM_DEVICE_HEAP_GROWS is 0");
     return status;
+}
+
+/* With `grows` AUTO one of a fixed size where it cannot grow, on all PEs alike. */
+static int arena_make(pysh_arena_t *arena, enum grows grows, int64_t *nbytes_p) {
+    int64_t asked = *nbytes_p;
+    int status;
+
+    arena->grows = grows != FIXED;
+    status = pysh.accel->arena(nbytes_p, arena->grows, &arena->base, arena->peer);
+    if (!status || grows == FIXED || pysh_is_unfinished(status))
+        return status;
+    snprintf(why_fixed, sizeof why_fixed, "%s", ishmemx_error());
+    if (grows == GROWS)
+        return pysh_fail(status, "PYSHMEM_DEVICE_HEAP_GROWS=1: %s", why_fixed);
+    arena->grows = false;
+    *nbytes_p = asked;
+    return pysh.accel->arena(nbytes_p, false, &arena->base, arena->peer);
+}
+
+const char *ishmemx_device_heap_fixed(void) {
+    return pysh.ready && pysh.arena[ISHMEMX_HEAP_DEVICE].base ? why_fixed : "";
 }
 
 int pysh_device_heap_open(const ishmemx_config_t *config, char *tables) {
     pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
     const pysh_accel_t *accel = config->accelerator == ISHMEMX_DEVICE_CUDA ? &pysh_accel_cuda : &pysh_accel_sim;
-    int64_t nbytes, grows = 0;
+    enum grows grows;
+    int64_t nbytes;
     void *fault;
     int status = pysh_proxy_configure();
 
     kernel_tables = tables;
-    if (status || (status = ishmemx_setting_number("DEVICE_HEAP_GROWS", &grows)) || (status = device_agree(grows)) ||
-        (status = accel->attach(config)))
+    if (status || (status = device_agree(config, &grows)) || (status = accel->attach(config)))
         return status;
     pysh.accel = accel;
     nbytes = pysh_arena_nbytes(config->device_heap_bytes, device_system_nbytes());
-    arena->grows = grows;
-    if ((status = accel->arena(&nbytes, grows, &arena->base, arena->peer)) || (status = pysh_amo_by_owner_open()))
+    if ((status = arena_make(arena, grows, &nbytes)) || (status = pysh_amo_by_owner_open()))
         return status;
     arena->nbytes = nbytes;
     arena->system = device_system_nbytes();

@@ -224,18 +224,21 @@ int ishmemx_config_from_environment(ishmemx_config_t *config) {
                              .accelerator = ISHMEMX_DEVICE_NONE,
                              .version = PYSHMEM_VERSION " for " PYSHMEM_MACHINE};
     const launcher_t *launcher;
+    const char *text, *origin;
     int64_t check;
     bool known;
     int status;
 
     if ((status = ishmemx_settings_check()) || (status = ishmemx_setting_number("HEAP_SIZE", &made.heap_bytes)) ||
         (status = ishmemx_setting_number("DEVICE_HEAP_SIZE", &made.device_heap_bytes)) ||
+        (status = ishmemx_setting("DEVICE_HEAP_SIZE", &text, &origin)) ||
         (status = ishmemx_setting_number("TIMEOUT", &made.timeout_ns)) ||
         (status = ishmemx_setting_number("INIT_TIMEOUT", &made.init_timeout_ns)) ||
         (status = ishmemx_setting_number("CHECK", &check)) || (status = ishmemx_setting_number("SPIN", &made.spin)) ||
         (status = place_from_settings(&made, &known)))
         return status;
     made.check = (int)check;
+    made.device_heap_given = strcmp(origin, "default") != 0;
     launcher = known ? NULL : launcher_find();
     if (launcher && (status = place_from_launcher(launcher, &made)))
         return status;

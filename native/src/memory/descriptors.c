@@ -31,6 +31,8 @@ typedef struct letter {
     int64_t pe;
 } letter_t;
 
+enum { NONE = -1, REFUSED = -2 }; /* in a descriptor's place: it has not come; it came without */
+
 static struct {
     int socket;
     door_t *door;    /* [n_pes] */
@@ -62,6 +64,30 @@ static int open_own(door_t *own) {
     return ISHMEMX_OK;
 }
 
+static bool is_partner(int pe) {
+    return pe != pysh.pe && pysh.p2p && pysh_near(pe);
+}
+
+/* False: its queue is full, try again. A PE that has gone is found by the wait. */
+static bool send_to(int pe, int fd) {
+    letter_t letter = {.secret = descriptors.door[pe].secret, .number = descriptors.number, .pe = pysh.pe};
+    struct sockaddr_un address;
+    socklen_t nbytes = address_of(&descriptors.door[pe], &address);
+
+    return pysh_send_descriptor(descriptors.socket, (const struct sockaddr *)&address, nbytes, &letter, sizeof letter,
+                                fd) == sizeof letter;
+}
+
+/* A letter of no round, which is dropped, to each: what the host forbids is known before anybody waits for it. */
+static int try_doors(void) {
+    for (int pe = pysh_near_begin(); pe < pysh_near_end(); pe++)
+        if (is_partner(pe) && !send_to(pe, descriptors.socket) && errno != EAGAIN && errno != EINTR &&
+            errno != ENOBUFS && errno != ETOOMANYREFS)
+            return pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "PE %d cannot give PE %d a descriptor by a Unix socket: %s",
+                             pysh.pe, pe, strerror(errno));
+    return ISHMEMX_OK;
+}
+
 int pysh_descriptors_open(void) {
     door_t own = {.secret = 0};
     int status, outcome;
@@ -78,7 +104,8 @@ int pysh_descriptors_open(void) {
     for (int pe = 0; !status && !outcome && pe < pysh.n_pes; pe++)
         if (!descriptors.door[pe].name[0])
             outcome = pysh_fail(ISHMEMX_ERR_SYSTEM, "PE %d has no socket through which PEs give each other memory", pe);
-    return status ? status : outcome;
+    status = status ? status : outcome;
+    return status ? status : try_doors();
 }
 
 void pysh_descriptors_close(void) {
@@ -91,16 +118,6 @@ void pysh_descriptors_close(void) {
     descriptors.socket = -1;
 }
 
-/* False: its queue is full, try again. A PE that has gone is found by the wait. */
-static bool send_to(int pe, int fd) {
-    letter_t letter = {.secret = descriptors.door[pe].secret, .number = descriptors.number, .pe = pysh.pe};
-    struct sockaddr_un address;
-    socklen_t nbytes = address_of(&descriptors.door[pe], &address);
-
-    return pysh_send_descriptor(descriptors.socket, (const struct sockaddr *)&address, nbytes, &letter, sizeof letter,
-                                fd) == sizeof letter;
-}
-
 /* False: there is nothing. What is not for this round is dropped: a stranger's. */
 static bool receive(int *theirs) {
     letter_t letter = {.secret = 0};
@@ -111,20 +128,16 @@ static bool receive(int *theirs) {
     if (nbytes < 0)
         return false;
     if (ours && nbytes == sizeof letter && letter.secret == descriptors.door[pysh.pe].secret &&
-        letter.number == descriptors.number && letter.pe >= 0 && letter.pe < pysh.n_pes && theirs[letter.pe] < 0)
-        theirs[letter.pe] = fd;
+        letter.number == descriptors.number && letter.pe >= 0 && letter.pe < pysh.n_pes && theirs[letter.pe] == NONE)
+        theirs[letter.pe] = fd >= 0 ? fd : REFUSED;
     else if (fd >= 0)
         close(fd);
     return true;
 }
 
-static bool is_partner(int pe) {
-    return pe != pysh.pe && pysh.p2p && pysh_near(pe);
-}
-
 static bool has_all(const int *theirs) {
     for (int pe = pysh_near_begin(); pe < pysh_near_end(); pe++)
-        if (is_partner(pe) && (!descriptors.sent[pe] || theirs[pe] < 0))
+        if (is_partner(pe) && (!descriptors.sent[pe] || theirs[pe] == NONE))
             return false;
     return true;
 }
@@ -149,5 +162,8 @@ int pysh_descriptors_pass(const char *what, uint64_t number, int mine, int *thei
         status = pysh_wait_pause(&wait);
     }
     pysh_wait_end(&wait);
+    for (int pe = pysh_near_begin(); !status && pe < pysh_near_end(); pe++)
+        if (theirs[pe] == REFUSED)
+            status = pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "the host has kept back a descriptor that PE %d sent", pe);
     return status;
 }

@@ -116,7 +116,8 @@ def init(
     Args:
         heap_size: bytes of the host heap of each PE, or a text such as ``"512M"``; default
             ``PYSHMEM_HEAP_SIZE``.
-        device_heap_size: the same of the device heap; default ``PYSHMEM_DEVICE_HEAP_SIZE``.
+        device_heap_size: the same of the device heap; default ``PYSHMEM_DEVICE_HEAP_SIZE``. If neither
+            is given it grows as arrays are made, unless ``PYSHMEM_DEVICE_HEAP_GROWS`` is 0.
         device: ``"cuda"``, ``"sim"``, ``"cpu"``, ``"none"`` or ``"auto"``; default
             ``PYSHMEM_DEVICE``. Auto takes cuda where there is a GPU and CuPy and Numba are installed,
             else sim where Numba is installed and the job has at most 128 PEs, else none. With cpu, an
@@ -218,6 +219,7 @@ def _start(
         config.heap_bytes = parse_size(heap_size)
     if device_heap_size is not None:
         config.device_heap_bytes = parse_size(device_heap_size)
+        config.device_heap_given = 1
     if comm is None:
         joining.join(config.pe, config.n_pes, config.init_timeout_ns * 1e-9)
     chosen = choose_device(device, config.n_pes)

@@ -327,7 +327,7 @@ def drain() -> None:
 def heap_trim(heap: str = "device") -> None:
     """Give memory that a heap no longer needs back to the system. Collective; begins with a barrier.
 
-    A device heap that grows (``PYSHMEM_DEVICE_HEAP_GROWS=1``) gives back what it has behind its last
+    A device heap that grows (``PYSHMEM_DEVICE_HEAP_GROWS``) gives back what it has behind its last
     block, in the parts in which it has grown. Other heaps keep what they have, and nothing happens.
 
     Args:

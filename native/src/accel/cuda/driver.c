@@ -178,6 +178,24 @@ int ishmemx_cuda_describe(int device, char *name, size_t capacity, int64_t *nbyt
     return ISHMEMX_OK;
 }
 
+bool pysh_cuda_shares(CUdevice device) {
+    int passes = 0;
+
+    return pysh_cuda.MemCreate &&
+           !pysh_cuda.DeviceGetAttribute(&passes, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+                                         device) &&
+           passes;
+}
+
+int ishmemx_cuda_can_grow(int device, int *can) {
+    CUdevice handle;
+    int status = device_at(device, &handle);
+
+    if (!status)
+        *can = pysh_cuda_shares(handle);
+    return status;
+}
+
 int ishmemx_cuda_can_access(int device, int peer, int *can) {
     CUdevice mine, theirs;
     CUresult result;

@@ -214,4 +214,6 @@ int pysh_cuda_fail(CUresult result, const char *format, ...) __attribute__((form
  * driver's calls: the call fails and the capture is lost. Between these two the calling thread is in relaxed mode, in
  * which it is free of other threads' captures. The first returns the mode for the second to bring back. */
 int pysh_cuda_relax(void);
+/* Does it make memory whose handle is a descriptor? */
+bool pysh_cuda_shares(CUdevice device);
 void pysh_cuda_restore(int mode);

@@ -213,9 +213,10 @@ static int grow_steps(const char *what) {
         heap.stage = AGREED;
     }
     if (heap.stage == AGREED) {
-        if ((status = pysh_descriptors_pass(what, heap.number, heap.own, heap.peer)))
+        status = pysh_descriptors_pass(what, heap.number, heap.own, heap.peer);
+        if (pysh_is_unfinished(status))
             return status;
-        note(map_peers());
+        note(status ? status : map_peers());
         heap.stage = MAPPED;
     }
     return meet(what);
@@ -278,22 +279,19 @@ int pysh_cuda_trim(const char *what, int64_t downto) {
 /* What every PE's GPU could hold, so that the heaps are the same range on all. */
 static int agree_reserve(int64_t nbytes, int64_t *reserved_p) {
     int64_t mine = 0, *all = calloc((size_t)pysh.n_pes, sizeof *all);
-    int passes = 0, status = ISHMEMX_OK;
+    int status = ISHMEMX_OK;
     size_t total = 0;
 
     if (!all)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to join %d PEs", pysh.n_pes);
-    if (!pysh_cuda.DeviceGetAttribute(&passes, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
-                                      pysh_gpu.device) &&
-        passes && pysh_cuda.MemCreate && !pysh_cuda.DeviceTotalMem(&total, pysh_gpu.device))
+    if (pysh_cuda_shares(pysh_gpu.device) && !pysh_cuda.DeviceTotalMem(&total, pysh_gpu.device))
         mine = (int64_t)total;
     status = pysh.agree->exchange("init", &mine, all, sizeof mine);
     *reserved_p = INT64_MAX;
     for (int pe = 0; !status && pe < pysh.n_pes; pe++) {
         *reserved_p = all[pe] < *reserved_p ? all[pe] : *reserved_p;
         if (!all[pe])
-            status = pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
-                               "PYSHMEM_DEVICE_HEAP_GROWS=1: the GPU of PE %d shares no memory by descriptors", pe);
+            status = pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "the GPU of PE %d shares no memory by descriptors", pe);
     }
     free(all);
     *reserved_p = ((*reserved_p > nbytes ? *reserved_p : nbytes) + UNIT - 1) / UNIT * UNIT;
@@ -328,6 +326,34 @@ static int make_tables(void) {
     return ISHMEMX_OK;
 }
 
+static void release(CUdeviceptr base, const parts_t *parts, int64_t nbytes) {
+    int64_t at = 0;
+
+    for (size_t i = 0; i < parts->n; i++) {
+        pysh_cuda.MemUnmap(base + (CUdeviceptr)at, (size_t)(parts->end[i] - at));
+        at = parts->end[i];
+    }
+    pysh_cuda.MemAddressFree(base, (size_t)nbytes);
+}
+
+static void forget(void) {
+    free(heap.base);
+    free(heap.peer);
+    heap.base = NULL;
+    heap.peer = NULL;
+    heap.parts = (parts_t){.n = 0};
+    heap.reserved = 0;
+}
+
+/* There is no such arena then, and one of a fixed size may be made. Nothing is mapped: a growth that fails unmaps. */
+static void give_up(void) {
+    pysh_cuda_grown_leave();
+    if (heap.base && heap.base[pysh.pe])
+        release(heap.base[pysh.pe], &heap.parts, heap.reserved);
+    free(heap.parts.end);
+    forget();
+}
+
 int pysh_cuda_grown_arena(int64_t *nbytes_p, char **base_p, char **peer) {
     int64_t reserved = 0;
     pysh_cuda_visit_t visit = pysh_cuda_enter();
@@ -340,9 +366,11 @@ int pysh_cuda_grown_arena(int64_t *nbytes_p, char **base_p, char **peer) {
         status = pysh_cuda_agree("init", reserve(reserved));
     }
     if (!status)
-        status = pysh_descriptors_open();
+        status = pysh_cuda_agree("init", pysh_descriptors_open());
     if (!status)
         status = pysh_cuda_grow("init", *nbytes_p);
+    if (status && !pysh_is_unfinished(status))
+        give_up();
     pysh_cuda_leave(visit);
     if (status)
         return status;
@@ -353,16 +381,6 @@ int pysh_cuda_grown_arena(int64_t *nbytes_p, char **base_p, char **peer) {
     *base_p = peer[pysh.pe];
     *nbytes_p = reserved;
     return ISHMEMX_OK;
-}
-
-static void release(CUdeviceptr base, const parts_t *parts, int64_t nbytes) {
-    int64_t at = 0;
-
-    for (size_t i = 0; i < parts->n; i++) {
-        pysh_cuda.MemUnmap(base + (CUdeviceptr)at, (size_t)(parts->end[i] - at));
-        at = parts->end[i];
-    }
-    pysh_cuda.MemAddressFree(base, (size_t)nbytes);
 }
 
 void pysh_cuda_grown_leave(void) {
@@ -396,12 +414,7 @@ void pysh_cuda_grown_close(void) {
         first_aside = aside;
         pthread_mutex_unlock(&aside_mutex);
     }
-    free(heap.base);
-    free(heap.peer);
-    heap.base = NULL;
-    heap.peer = NULL;
-    heap.parts = (parts_t){.n = 0};
-    heap.reserved = 0;
+    forget();
 }
 
 bool pysh_cuda_grown_release(uintptr_t base) {

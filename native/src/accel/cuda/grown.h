@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A device heap that grows (PYSHMEM_DEVICE_HEAP_GROWS=1): each PE reserves addresses for all that its heap and those of
+ * A device heap that grows (PYSHMEM_DEVICE_HEAP_GROWS): each PE reserves addresses for all that its heap and those of
  * its node may become, and maps memory there as it is asked for, all PEs in step. Measured on two H100s: to make,
  * export, import and map memory never waits for a kernel that runs, and takes 1 to 5 ms. */
 #pragma once
@@ -11,7 +11,8 @@
 
 /* Has this job such a heap? */
 bool pysh_cuda_grown(void);
-/* Those of the accelerator, and arena() where the heap grows. */
+/* Those of the accelerator, and arena() where the heap grows; a failure that is not one of waiting is one of all PEs,
+ * and leaves nothing. */
 int pysh_cuda_grown_arena(int64_t *nbytes_p, char **base_p, char **peer);
 int pysh_cuda_grow(const char *what, int64_t upto);
 int pysh_cuda_trim(const char *what, int64_t downto);

@@ -95,15 +95,16 @@ static int arena(int64_t *nbytes_p, bool grows, char **base_p, char **peer) {
 
     if (grows && !pysh.transport->arena_file)
         status = pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
-                           "PYSHMEM_DEVICE_HEAP_GROWS=1: a simulated heap of conduit %s has all its memory at once; "
-                           "give its size by PYSHMEM_DEVICE_HEAP_SIZE",
+                           "a simulated heap of conduit %s has all its memory at once; give its size by "
+                           "PYSHMEM_DEVICE_HEAP_SIZE",
                            pysh.transport->name);
     else if (grows && *nbytes_p < GROWN_BYTES)
         *nbytes_p = GROWN_BYTES;
     if (!status)
         status = pysh.transport->arena(ISHMEMX_HEAP_DEVICE, *nbytes_p, base_p, peer);
-    if (!status && grows)
-        status = grow("init", upto);
+    if (!status && grows) /* as of a heap of a fixed size, nobody asks whether the host has so much */
+        atomic_store_explicit(&pysh.arena[ISHMEMX_HEAP_DEVICE].mapped,
+                              (upto + GROWTH_BYTES - 1) / GROWTH_BYTES * GROWTH_BYTES, memory_order_release);
     for (int pe = 0; !status && pe < pysh.n_pes; pe++)
         if (!pysh_near(pe))
             peer[pe] = NULL;

@@ -396,6 +396,7 @@ const pysh_transport_t pysh_transport_ucx = {
     .close = ucx_close,
     .leave = pysh_host_leave,
     .arena = ucx_arena,
+    .arena_file = pysh_host_arena_file,
     .give_back = pysh_host_give_back,
     .put = pysh_ucx_put,
     .get = pysh_ucx_get,
