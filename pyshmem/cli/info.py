@@ -115,16 +115,16 @@ def _show_heaps(pid: int) -> None:
     console = Console()
     for job in dict.fromkeys(one.job for one in found):
         table = _table(
-            f"Heaps of job {job}",
-            *("PE", "pid", "heap", "used", "of", "may grow to", "largest free", "blocks"),
+            f"Heaps of job {job}", "PE", "pid", "heap", "used", "of", "largest free", "blocks"
         )
         held = _table(f"Lines of job {job}, in checking mode", "PE", "heap", "holds")
         for one in (one for one in found if one.job == job):
             for name, state in one.heaps.items():
-                used, memory, free = map(size_text, (state.used, state.memory, state.largest_free))
-                most = size_text(state.nbytes) if state.memory < state.nbytes else "-"
-                row = str(one.pe), str(one.pid), name, used, memory, most, free
-                table.add_row(*row, str(state.allocations))
+                memory = size_text(state.memory)
+                if state.memory < state.nbytes:
+                    memory += f", grows to {size_text(state.nbytes)}"
+                sizes = size_text(state.used), memory, size_text(state.largest_free)
+                table.add_row(str(one.pe), str(one.pid), name, *sizes, str(state.allocations))
             for name, site in one.sites:
                 held.add_row(str(one.pe), name, str(site))
         console.print(table)

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random operations of all PEs of a job, compared with a model: ``... SEED OPERATIONS``.
+"""Random operations of all PEs of a job, compared with a model: ``... SEED OPERATIONS [memory]``.
 
 Every PE makes the same plan from the seed. In a round each operation has a slot of WORDS words at some
 PE for itself, so what is there afterwards does not depend on the order; only counters are shared. What
-a round writes the next one reads: there are two areas, in turns.
+a round writes the next one reads: there are two areas, in turns. With ``memory`` these are on a device
+heap that grows, and move; arrays are made, freed and registered, and the heap is trimmed, in between.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from random_memory import Memory
 
 import pyshmem
 
@@ -372,24 +375,33 @@ def large(model: Model, me: int, seed: int, number: int) -> None:
         pyshmem.free(array)
 
 
-def rounds(seed: int, least: int, job: pyshmem.Job) -> Iterator[int]:
+def rounds(seed: int, least: int, job: pyshmem.Job, memory: bool) -> Iterator[int]:
     model = Model(seed, job.n_pes)
-    areas = [pyshmem.zeros(PER_ROUND * WORDS, np.int64) for _ in range(2)]
+    heap: Literal["device", "host"] = "device" if memory else "host"
+    areas = [pyshmem.zeros(PER_ROUND * WORDS, np.int64, heap=heap) for _ in range(2)]
     contexts = [pyshmem.CTX_DEFAULT, pyshmem.TEAM_WORLD.create_ctx()]
     counters = pyshmem.zeros(COUNTERS, np.int64)
     pool = model.pools[job.my_pe]
     mine = Mine(job.my_pe, areas, pool, counters, pyshmem.new_signal(), contexts)
-    total = 0
+    moving = Memory(seed, job.my_pe, model.pools, pyshmem.TEAM_NODE) if memory else None
+    total = number = 0
     while total < least:
-        total += play(mine, model, seed, total // (job.n_pes * PER_ROUND))
+        total += play(mine, model, seed, number)
+        if moving:
+            total += moving.play(number, mine.area)
+        number += 1
         yield total
+    if moving:
+        print(f"PE {job.my_pe}: device heap of {moving.end()}")
     contexts[1].destroy()
 
 
 def main() -> None:
-    seed, least = map(int, sys.argv[1:])
-    with pyshmem.init(heap_size="32M", device="none") as job:
-        for total in rounds(seed, least, job):
+    seed, least, memory = int(sys.argv[1]), int(sys.argv[2]), "memory" in sys.argv[3:]
+    if memory:
+        os.environ["PYSHMEM_DEVICE_HEAP_GROWS"], os.environ["PYSHMEM_DEVICE_HEAP_SIZE"] = "1", "8M"
+    with pyshmem.init(heap_size="32M", device="sim" if memory else "none") as job:
+        for total in rounds(seed, least, job, memory):
             done = total
         print(f"PE {job.my_pe} of {job.n_pes}: {done} operations, seed {seed}: as the model has it")
 

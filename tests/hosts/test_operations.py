@@ -12,10 +12,10 @@ from cluster import Cluster
 PROGRAM = str(Path(__file__).parent / "random_operations.py")
 
 
-def operate(times: int, cluster: Cluster, timeout: float) -> None:
+def operate(times: int, cluster: Cluster, timeout: float, *more: str) -> None:
     seed = random.randrange(1 << 32)
     print("seed", seed)
-    for pe in cluster.run([PROGRAM, str(seed), str(times)], 2, 2, timeout):
+    for pe in cluster.run([PROGRAM, str(seed), str(times), *more], 2, 2, timeout):
         assert f"seed {seed}: as the model has it" in pe.out
 
 
@@ -23,7 +23,12 @@ def test_random_operations(cluster: Cluster) -> None:
     operate(16_000, cluster, 100)
 
 
+def test_random_operations_while_memory_comes_and_goes(cluster: Cluster) -> None:
+    operate(8_000, cluster, 100, "memory")
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_a_million_random_operations(cluster: Cluster) -> None:
-    operate(1_000_000, cluster, 1500)
+@pytest.mark.parametrize("more", [(), ("memory",)], ids=["heap", "memory"])
+def test_a_million_random_operations(cluster: Cluster, more: tuple[str, ...]) -> None:
+    operate(1_000_000, cluster, 1500, *more)
