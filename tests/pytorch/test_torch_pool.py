@@ -8,6 +8,7 @@ device heap, which is all that the comparison sees.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -207,3 +208,82 @@ def test_tensors_of_torch_are_symmetric(run_pes: Callable, spread: str, grows: s
     env |= {"PYSHMEM_DEVICE_HEAP_GROWS": grows}
     done = run_pes(2, BEGIN + ON_GPUS, device="cuda", env=env, check=True)
     assert sorted(done.stdout.split()) == ["full"] * 2 + ["ok"] * 2
+
+
+MODEL = """
+    import contextlib, sys
+    import transformers
+    from torch.profiler import ProfilerActivity, profile
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    transformers.logging.set_verbosity_error()
+    on_gpu = job.device == "cuda"
+    where = torch.device("cuda", job.gpu) if on_gpu else torch.device("cpu")
+    torch.set_num_threads(1)
+    memory = symmetric.pool("48M") if on_gpu else contextlib.nullcontext()
+    sizes = dict(vocab_size=64, hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+                 num_attention_heads=4, num_key_value_heads=2, head_dim=16, max_position_embeddings=64)
+    torch.manual_seed(5)
+    if me == 0:
+        made = AutoModelForCausalLM.from_config(AutoConfig.for_model("llama", **sizes))
+        made.save_pretrained(sys.argv[1])
+    pyshmem.barrier_all()
+    model = AutoModelForCausalLM.from_pretrained(sys.argv[1], dtype=torch.float32).to(where)
+
+    def loss(pe):
+        tokens = (torch.arange(24, device=where).view(2, 12) * (pe + 3)) % 64
+        return model(tokens, labels=tokens, output_hidden_states=True)
+
+    loss(me).loss.backward()  # libraries have their workspaces
+    expected = 0
+    for pe in range(n):
+        model.zero_grad(set_to_none=True)
+        loss(pe).loss.backward()
+        expected = [g + one.grad for g, one in zip(expected, model.parameters())] if pe else [
+            one.grad for one in model.parameters()]
+    with memory, torch.no_grad():
+        for one in model.parameters():
+            one.grad = torch.zeros_like(one) if on_gpu else symmetric.zeros(*one.shape)
+        hidden = loss(me).hidden_states[-1]
+        if not on_gpu:
+            hidden = symmetric.zeros(*hidden.shape).copy_(hidden)
+    loss(me).loss.backward()  # adds to what is there
+    wanted = sum(loss(pe).hidden_states[-1] for pe in range(n)).detach()
+
+    def copies(call):
+        kinds = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * on_gpu
+        with profile(activities=kinds) as trace:
+            call()
+            if on_gpu:
+                torch.cuda.synchronize()
+        names = [event.name for event in trace.events()]
+        assert any("pyshmem::all_reduce_" in name for name in names), names
+        parts = "aten::copy_", "aten::clone", "aten::cat", "Memcpy"
+        return [name for name in names if any(part in name for part in parts)]
+
+    def in_place():
+        for one in model.parameters():
+            torch.ops.pyshmem.all_reduce_(one.grad, "sum")
+        torch.ops.pyshmem.all_reduce_(hidden, "sum")
+
+    assert copies(in_place) == []
+    for one, sum_of_all in zip(model.parameters(), expected):
+        assert torch.allclose(one.grad, sum_of_all, rtol=1e-4, atol=1e-5)
+    assert torch.allclose(hidden, wanted, rtol=1e-4, atol=1e-5)
+    other = torch.ones(1 << 20, device=where)  # on no heap: the trace does show what is copied
+    symmetric.register_team(staging="2M")
+    assert copies(lambda: torch.ops.pyshmem.all_reduce_(other, "sum", copy=True))
+    print("ok")
+"""
+
+
+@pytest.mark.parametrize("device", ["sim", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_sums_of_a_model_of_transformers_copy_nothing(
+    run_pes: Callable, tmp_path: Path, device: str
+) -> None:
+    """Gradients and activations: what torch's trace has of them."""
+    pytest.importorskip("transformers")
+    env = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    where = [tmp_path / "model"]
+    done = run_pes(2, BEGIN + MODEL, where, device=device, env=env, timeout=150, check=True)
+    assert done.stdout.split() == ["ok"] * 2
