@@ -27,7 +27,7 @@ Draws = np.random.Generator
 class Kept:
     """An array of each of ``pes``: ``value`` everywhere, but for what was written since."""
 
-    array: np.ndarray
+    array: Any
     value: int
     pes: list[int]
     held: pyshmem.Registration | None = None
@@ -53,7 +53,7 @@ class Memory:
         self.counts = dict.fromkeys(_DOES, 0)
         self.add(FIRST_WORDS, 38)
 
-    def play(self, number: int, areas: list[np.ndarray]) -> int:
+    def play(self, number: int, areas: list[Any]) -> int:
         """Operations behind round ``number``; ``areas`` may move. Returns how many there were."""
         draws = np.random.default_rng([self.seed, 4, number])
         for name in draws.choice(list(_DOES), A_ROUND, p=_SHARES):
@@ -69,7 +69,7 @@ class Memory:
             self.move(areas)
         return A_ROUND * self.pools.shape[0]
 
-    def move(self, areas: list[np.ndarray]) -> None:
+    def move(self, areas: list[Any]) -> None:
         """The arrays of the other operations go where the heap has grown, or was trimmed before."""
         for k, old in enumerate(areas):
             areas[k] = pyshmem.empty(old.size, np.int64, heap="device")

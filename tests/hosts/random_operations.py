@@ -378,7 +378,7 @@ def large(model: Model, me: int, seed: int, number: int) -> None:
 def rounds(seed: int, least: int, job: pyshmem.Job, memory: bool) -> Iterator[int]:
     model = Model(seed, job.n_pes)
     heap: Literal["device", "host"] = "device" if memory else "host"
-    areas = [pyshmem.zeros(PER_ROUND * WORDS, np.int64, heap=heap) for _ in range(2)]
+    areas: list[Any] = [pyshmem.zeros(PER_ROUND * WORDS, np.int64, heap=heap) for _ in range(2)]
     contexts = [pyshmem.CTX_DEFAULT, pyshmem.TEAM_WORLD.create_ctx()]
     counters = pyshmem.zeros(COUNTERS, np.int64)
     pool = model.pools[job.my_pe]
