@@ -48,12 +48,15 @@ def measure_kernel(job: pyshmem.Job, size: int) -> None:
     from numba import cuda
 
     @cuda.jit
-    def store(theirs: Any, source: Any) -> None:
-        for k in range(cuda.grid(1), source.size, cuda.gridsize(1)):
-            theirs[k] = source[k]
+    def store(theirs: Any, source: Any, rounds: int) -> None:
+        for turn in range(rounds):
+            for k in range(cuda.grid(1), source.size, cuda.gridsize(1)):
+                theirs[k] = source[k] + turn
+            cuda.threadfence_system()  # the stores of a round have arrived
 
     peer, words = (job.my_pe + 1) % job.n_pes, max(1, size // 8)
-    count = max(10, min(300, (64 << 20) // size))
+    rounds = max(1, min(200, (64 << 20) // size))  # in a launch
+    count = 10
     source = cuda.as_cuda_array(memory(job, 8 * words).view(torch.int64))
     arrays = {
         "heap": pyshmem.zeros(words, np.int64, heap="device"),
@@ -68,13 +71,13 @@ def measure_kernel(job: pyshmem.Job, size: int) -> None:
             for where, array in theirs.items():
                 begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
                 for _ in range(3):
-                    store[(*shape, stream)](array, source)
+                    store[(*shape, stream)](array, source, rounds)
                 begin.record()
                 for _ in range(count):
-                    store[(*shape, stream)](array, source)
+                    store[(*shape, stream)](array, source, rounds)
                 end.record()
                 end.synchronize()
-                found[where].append(begin.elapsed_time(end) / count * 1e3)
+                found[where].append(begin.elapsed_time(end) / count / rounds * 1e3)
         pyshmem.barrier_all()
     if job.my_pe == 0:
         us = {where: round(statistics.median(times), 3) for where, times in found.items()}
