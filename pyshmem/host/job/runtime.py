@@ -116,8 +116,7 @@ def init(
     Args:
         heap_size: bytes of the host heap of each PE, or a text such as ``"512M"``; default
             ``PYSHMEM_HEAP_SIZE``.
-        device_heap_size: the same of the device heap; default ``PYSHMEM_DEVICE_HEAP_SIZE``. If neither
-            is given it grows as arrays are made, unless ``PYSHMEM_DEVICE_HEAP_GROWS`` is 0.
+        device_heap_size: the same; default ``PYSHMEM_DEVICE_HEAP_SIZE``, or as its arrays need.
         device: ``"cuda"``, ``"sim"``, ``"cpu"``, ``"none"`` or ``"auto"``; default
             ``PYSHMEM_DEVICE``. Auto takes cuda where there is a GPU and CuPy and Numba are installed,
             else sim where Numba is installed and the job has at most 128 PEs, else none. With cpu, an
