@@ -135,6 +135,149 @@ def refused_return(a, b):
     return a[0]
 
 
+LIST, DICT, CONSTANT = [1, 2, 3], {"x": 1}, np.arange(4.0)
+
+
+def refused_global_list(a, b):
+    a[0] = LIST[1]
+
+
+def refused_global_dict(a, b):
+    a[0] = DICT["x"]
+
+
+def refused_global_array(a, b):
+    CONSTANT[1] = 3
+
+
+def refused_star(a, b):
+    first, *_ = (1, 2, 3)
+    a[0] = first
+
+
+def refused_sorted(a, b):
+    a[0] = sorted(b)[0]
+
+
+def refused_list_of(a, b):
+    mine = list(b)
+    a[0] = mine[0]
+
+
+def refused_local_of_a_size(a, b):
+    mine = cuda.local.array(len(a), np.float64)
+    mine[0] = 1
+
+
+def array_row_of_a_row(a, b):
+    mine = cuda.local.array((2, 2), np.float64)
+    mine[1][:] = b[0:2]
+
+
+def array_row(a, b):
+    mine = cuda.local.array((2, 2), np.float64)
+    mine[1] = b[0:2]
+
+
+def array_into_local(a, b):
+    mine = cuda.local.array(4, np.float64)
+    mine[:] = a
+
+
+def array_values(a, b):
+    a[0:2] = (1, 2)
+
+
+def array_add_in_place(a, b):
+    a += 1
+
+
+def array_add_to_a_part(a, b):
+    a[1:3] += 1
+
+
+def array_of_shared_add(a, b):
+    mine = cuda.shared.array(2, np.float64)
+    mine += 1
+
+
+def array_sum_of_two(a, b):
+    a[0] = (a + b)[0]
+
+
+def array_negative(a, b):
+    a[0] = (-b)[0]
+
+
+def array_comparison(a, b):
+    a[a > 1] = 0
+
+
+def array_root(a, b):
+    a[0] = np.sqrt(b)[0]
+
+
+def array_product(a, b):
+    a[0] = np.dot(a, b)
+
+
+def array_matmul(a, b):
+    a[0] = a @ b
+
+
+def array_largest(a, b):
+    a[0] = b.max()
+
+
+def array_as_type(a, b):
+    a[0] = b.astype(np.float32)[0]
+
+
+def array_sorted(a, b):
+    a.sort()
+
+
+def array_as_list(a, b):
+    a[0] = b.tolist()[0]
+
+
+def array_item(a, b):
+    a[0] = b.item(0)
+
+
+def array_reshaped_in_order(a, b):
+    a.reshape(4, order="F")[0] = 1
+
+
+def array_reshaped_by_numpy(a, b):
+    np.reshape(a, 4)[0] = 1
+
+
+def array_part_reshaped(a, b):
+    a.reshape((2, 2))[:, 0:1].reshape(2)[0] = 1
+
+
+def array_with_axes(a, b):
+    a.reshape((2, 2)).transpose(1, 0)[0, 0] = 1
+
+
+def taken_parts(a, b):
+    a[1:3] = 5
+    a[:] = b[0]
+    c = a.reshape((2, 2))
+    c[1] = 7
+    c[:, 1] = 3
+    c.T[0, 1] = c.transpose()[1, 0]
+    a[1] += 1
+    a.fill(2)
+
+
+def taken_reductions(a, b):
+    a[0] = b.sum() + b.mean() + np.prod(b) + b.argmax() + np.std(b)
+    a[1] = 3.0 in b
+    a[2] = CONSTANT[1]
+
+
 def taken_loop(a, b):
     """A text of its own."""
     for i in range(4):
@@ -195,7 +338,7 @@ def taken_own_name(a, b):
     b[0] = str
 
 
-KERNELS = {n: f for n, f in globals().items() if n.startswith(("refused_", "taken_"))}
+KERNELS = {n: f for n, f in globals().items() if n.startswith(("refused_", "array_", "taken_"))}
 
 
 def compiled() -> list[str]:

@@ -14,10 +14,19 @@ import numpy as np
 import pytest
 from numba import cuda
 
-import pyshmem.device  # noqa: F401  (kernels as on a GPU)
+import pyshmem
+import pyshmem.device  # (kernels as on a GPU)
 from pyshmem.device.leaf.sim import source
 
+
+@pytest.fixture(scope="module")
+def job():
+    with pyshmem.init(heap_size="2M", device_heap_size="2M", device="sim"):
+        yield
+
+
 REFUSED = [name for name in kernel_sources.KERNELS if name.startswith("refused_")]
+ARRAYS = [name for name in kernel_sources.KERNELS if name.startswith("array_")]
 TAKEN = [name for name in kernel_sources.KERNELS if name.startswith("taken_")]
 
 
@@ -32,9 +41,37 @@ def test_what_no_gpu_compiles_is_refused_with_its_line(name: str) -> None:
     assert line < int(str(told.value).partition("py:")[2].partition(")")[0]) < line + 5
 
 
+@pytest.mark.parametrize("name", ARRAYS)
+def test_what_gpus_do_not_do_with_arrays_is_refused_when_it_runs(name: str, job: None) -> None:
+    a, b = (pyshmem.ones(4, heap="device") for _ in range(2))
+    with pytest.raises(TypeError, match="compilers for GPUs do not take it"):
+        cuda.jit(kernel_sources.KERNELS[name])[1, 1](a, b)
+
+
+def test_a_reshape_in_fortrans_order_is_no_copy() -> None:
+    """It compiles; where the strides allow no such view, a GPU ends the thread without a word."""
+
+    @cuda.jit
+    def as_one(f: np.ndarray) -> None:
+        f.reshape(4)[0] = 1
+
+    @cuda.jit
+    def as_it_is(f: np.ndarray) -> None:
+        f.reshape((2, 2))[0, 1] = 1
+
+    with pytest.raises(TypeError, match=r"reshape of an array in Fortran's order, which copies"):
+        as_one[1, 1](np.zeros((2, 2), order="F"))
+    seen = np.zeros((2, 2), order="F")
+    as_it_is[1, 1](seen)
+    assert seen.tolist() == [[0, 1], [0, 0]]
+
+
 @pytest.mark.parametrize("name", TAKEN)
-def test_what_gpus_compile_runs(name: str) -> None:
-    cuda.jit(kernel_sources.KERNELS[name])[1, 1](np.ones(4), np.ones(4))
+def test_what_gpus_compile_runs(name: str, job: None) -> None:
+    a, b = (pyshmem.ones(4, heap="device") for _ in range(2))
+    cuda.jit(kernel_sources.KERNELS[name])[1, 1](a, b)
+    if name not in ("taken_parts", "taken_reductions"):  # Numba wraps arrays of the host itself
+        cuda.jit(kernel_sources.KERNELS[name])[1, 1](np.ones(4), np.ones(4))
 
 
 def test_the_compiler_says_the_same() -> None:

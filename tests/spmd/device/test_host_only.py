@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from pyshmem import device as shmem
 from pyshmem import put as put_of_the_host
 from pyshmem.host.kernels import host_only
 
-HELD: dict = {}
+HELD = SimpleNamespace(call=None)
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +26,7 @@ def python_runs_kernels(job):
 
 @cuda.jit
 def run_what_is_held(dest):
-    HELD["call"](dest)
+    HELD.call(dest)
 
 
 @cuda.jit
@@ -34,7 +35,7 @@ def by_its_own_name(dest):
 
 
 def refusal(job, call):
-    HELD["call"] = call
+    HELD.call = call
     dest = pyshmem.zeros(4, np.int64, heap="device")
     with pytest.raises(RuntimeError, match="is a host routine") as caught:
         run_what_is_held[1, 1](dest)
@@ -79,7 +80,7 @@ def test_nothing_stands_in_when_no_kernel_runs(job):
     dest = pyshmem.zeros(4, np.int64, heap="device")
     before = {name: getattr(pyshmem, name) for name in pyshmem.__all__}
     seen = {}
-    HELD["call"] = lambda _dest: seen.update(put=vars(pyshmem)["put"])
+    HELD.call = lambda _dest: seen.update(put=vars(pyshmem)["put"])
     run_what_is_held[1, 1](dest)
     assert seen["put"] is not before["put"]
     assert all(getattr(pyshmem, name) is value for name, value in before.items())
@@ -108,7 +109,7 @@ def test_attributes_of_the_job_are_refused_in_kernels_alone(job):
 
 @pytest.mark.parametrize("given", [[1, 2], {"a": 1}, "text", None])
 def test_what_no_compiler_takes_is_no_argument_of_a_kernel(job, given):
-    HELD["call"] = lambda dest: None
+    HELD.call = lambda dest: None
     with pytest.raises(TypeError, match="kernels take arrays, numbers and tuples"):
         run_what_is_held[1, 1](given)
     with pytest.raises(TypeError, match=f"is a {type(given).__name__};"):
@@ -123,14 +124,14 @@ def test_other_threads_use_the_host_while_a_kernel_runs(job):
         thread.start()
         thread.join(60)
 
-    HELD["call"] = use
+    HELD.call = use
     run_what_is_held[1, 1](dest)
     assert found == [job.n_pes]
 
 
 def test_arrays_of_the_host_heap_are_no_arguments_where_peers_are_near(job, p2p):
     array = pyshmem.zeros(4, np.int64, heap="host")
-    HELD["call"] = lambda dest: None
+    HELD.call = lambda dest: None
     if not p2p:
         run_what_is_held[1, 1](array)
         run_what_is_held[1, 1](array[1:])
@@ -157,6 +158,6 @@ def test_the_stand_ins_cover_all_that_is_public(job):
             if is_routine(name) and id(vars(pyshmem)[name]) not in found
         )
 
-    HELD["call"] = look
+    HELD.call = look
     run_what_is_held[1, 1](dest)
     assert missing == []

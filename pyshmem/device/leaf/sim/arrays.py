@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import functools
 import sys
+from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 from numba.core import errors
 from numba.core.typing.arraydecl import get_array_index_type
@@ -25,10 +27,50 @@ from ...families import BY_NUMBER, layout_message, not_an_array
 _SWAPPED = {"C": "F", "F": "C", "A": "A"}
 
 
+#: Attributes of NumPy's arrays that compilers for GPUs do not have; ``source`` says more of copies.
+_NO_ATTRIBUTES = (
+    "argpartition argsort astype byteswap choose clip compress conj conjugate cumprod cumsum "
+    "diagonal dot dump dumps getfield imag item max min nonzero partition put repeat resize round "
+    "searchsorted setfield sort squeeze swapaxes take to_device tobytes tofile tolist trace"
+)
+#: Functions of NumPy on arrays that they have.
+_FUNCTIONS = (
+    "sum prod mean std var any all argmin argmax count_nonzero searchsorted size shape nansum"
+)
+_PACKAGE = str(Path(__file__).parents[3])
+#: Files that stand between a kernel and the question whether it may, and those that may.
+_BETWEEN = (__file__, str(Path(numba.__file__).parent))
+_FREE = (_PACKAGE, str(Path(np.__file__).parent))
+_ELEMENTS = "kernels compute element by element"
+
+
+def _refuse(what: str) -> None:
+    """TypeError, where a kernel's own code does what no compiler for GPUs takes; the library may."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_BETWEEN):
+        frame = frame.f_back
+    if not frame.f_code.co_filename.startswith(_FREE):
+        raise TypeError(f"{what}: compilers for GPUs do not take it, {_ELEMENTS}")
+
+
+class _Absent:
+    """An attribute of arrays that kernels do not have."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, array: Any, owner: type) -> Any:
+        if array is not None:
+            _refuse(f"an array's {self.name}")
+        return getattr(np.ndarray, self.name).__get__(array, owner)
+
+
 class KernelArray(np.ndarray):
     """An array of a kernel. ``layout``: C, F or A; empty where the flags say it.
 
-    Reading an element costs about 0.3 us more than from a plain array.
+    It takes what compilers for GPUs take: elements, parts, one value for a part; no arithmetic on
+    whole arrays, and none of NumPy's functions that make one. Reading an element costs about 0.3 us
+    more than from a plain array, and writing one, too.
     """
 
     layout: str
@@ -44,15 +86,51 @@ class KernelArray(np.ndarray):
             return FakeWithinKernelCUDAArray(FakeCUDAArray(found))
         return found
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        _refuse_parts(value)
+        super().__setitem__(index, value)
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self.view(np.ndarray)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        if method == "__call__" and any(isinstance(x, np.ndarray) and x.ndim for x in inputs):
+            _refuse(f"{ufunc.__name__} of a whole array")
+        plain = [x.view(np.ndarray) if isinstance(x, KernelArray) else x for x in inputs]
+        if out := named.get("out"):
+            named["out"] = tuple(
+                x.view(np.ndarray) if isinstance(x, KernelArray) else x for x in out
+            )
+        return getattr(ufunc, method)(*plain, **named)
+
+    def __array_function__(self, function: Any, kinds: Any, given: Any, named: Any) -> Any:
+        if function.__name__ not in _FUNCTIONS.split():
+            _refuse(f"numpy.{function.__name__} of an array")
+        return super().__array_function__(function, kinds, given, named)
+
     @property
     def T(self) -> KernelArray:
         return self.transpose()
 
+    def reshape(self, *shape: Any, **named: Any) -> KernelArray:  # type: ignore[override, unused-ignore]
+        if named or layout_of(self) == "A":
+            _refuse(f"reshape of an array that is not contiguous{', with order=' if named else ''}")
+        found = super().reshape(*shape, **named)
+        if self.size and found.ctypes.data != self.ctypes.data:
+            _refuse("reshape of an array in Fortran's order, which copies")
+        return found
+
     def transpose(self, *axes: Any) -> KernelArray:
+        if axes:
+            _refuse("transpose with axes")
         turned = super().transpose(*axes)
         if self.ndim > 1:
             turned.layout = "A" if axes else _SWAPPED[layout_of(self)]
         return turned
+
+
+for _name in _NO_ATTRIBUTES.split():
+    setattr(KernelArray, _name, _Absent(_name))
 
 
 def layout_of(array: np.ndarray) -> str:
@@ -85,12 +163,16 @@ def _layout_of_item(ndim: int, layout: str, forms: tuple[Any, ...]) -> str:
 _ARRAYS = (np.ndarray, FakeCUDAArray, FakeWithinKernelCUDAArray)
 
 
+def _refuse_parts(value: Any) -> None:
+    """TypeError: several values are assigned at once."""
+    if isinstance(value, (tuple, list)) or (isinstance(value, _ARRAYS) and value.ndim):
+        what = "an array" if isinstance(value, _ARRAYS) else f"a {type(value).__name__}"
+        _refuse(f"{what} is assigned to a part of an array (kernels copy element by element)")
+
+
 def store(array: Any, index: Any, value: Any) -> None:
     """``array[index] = value`` of a kernel. TypeError: an array, which GPUs' compilers do not take."""
-    if isinstance(value, _ARRAYS) and value.ndim:
-        raise TypeError(
-            "an array is assigned to a part of another: kernels copy element by element"
-        )
+    _refuse_parts(value)
     array._item[index] = value
 
 

@@ -93,6 +93,11 @@ def _of_call(node: ast.Call, names: dict[str, Any]) -> str:
         and node.func.attr == "format"
     ):
         return f"a text that is made: {_PRINT}"
+    if called in (list, sorted):
+        return f"{called.__name__}(...): {_VALUES}"
+    made = ast.unparse(node.func).endswith(("local.array", "shared.array"))
+    if made and node.args and any(isinstance(one, ast.Call) for one in ast.walk(node.args[0])):
+        return f"{ast.unparse(node)}: its shape is a number, or a global constant"
     if maker := _makers().get(id(called)):
         return f"numpy.{maker}: {_ARRAYS}"
     if _copies(node.func, names):
@@ -115,7 +120,21 @@ def _of(node: ast.AST, parent: ast.AST, names: dict[str, Any]) -> str:
         constant = all(isinstance(one, ast.Constant) for one in node.elts) and bool(node.elts)
         looped = isinstance(parent, (ast.For, ast.Compare)) and constant
         return "" if looped or not isinstance(node.ctx, ast.Load) else f"a list: {_VALUES}"
+    if isinstance(node, ast.Starred) and isinstance(node.ctx, ast.Store):
+        return "a starred name: kernels unpack into as many names as there are"
+    if isinstance(node, ast.Subscript) and (told := _of_part(node, names)):
+        return told
     return _NODES.get(type(node), "")
+
+
+def _of_part(node: ast.Subscript, names: dict[str, Any]) -> str:
+    """What is said of a part of a global: a list is none of a kernel, and an array is a constant."""
+    of = _value(node.value, names)
+    if isinstance(of, (list, dict)):
+        return f"a part of a global {type(of).__name__}: make it a tuple, or an array of NumPy"
+    if type(of) is np.ndarray and isinstance(node.ctx, ast.Store):
+        return "a global array is written, which is a constant of a kernel: give it as an argument"
+    return ""
 
 
 def _nodes(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
