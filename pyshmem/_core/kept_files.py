@@ -237,17 +237,19 @@ def _prune_now_and_then() -> None:
 
 
 @contextlib.contextmanager
-def one_at_a_time(path: Path) -> Iterator[None]:
+def one_at_a_time(path: Path, patience: float | None = None) -> Iterator[bool]:
     """One process, and one thread, for a name; the lock goes with a holder that dies.
 
-    Without it where there can be none: a folder that cannot be written, a file system without locks.
+    Without it where there can be none: a folder that cannot be written, a file system without locks,
+    a holder that takes longer than ``patience`` seconds (``_PATIENCE``). Gives whether it is had.
     """
     place = path.with_name(path.name + ".lock")
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-    lock = _open_locked(place, time.monotonic() + _PATIENCE)
+    seconds = _PATIENCE if patience is None else patience
+    lock = _open_locked(place, time.monotonic() + seconds)
     try:
-        yield
+        yield lock is not None
     finally:
         if lock is not None:
             with contextlib.suppress(OSError):

@@ -71,6 +71,7 @@ HOOKS = (
     *(Hook(torch._C, name) for name in ("_AutoDispatchBelowAutograd", "_functorch")),
     Hook(torch._C._functorch, "is_functorch_wrapped_tensor"),
     Hook(dist.Backend, "_plugins"),
+    Hook(torch._C._distributed_c10d, "_create_work_from_future"),
     Hook(torch._C._dynamo.eval_frame, "set_eval_frame"),
     *(
         Hook(torch._C, name)
@@ -89,6 +90,10 @@ def symmetric_memory() -> Any:
     from torch.distributed import _symmetric_memory
 
     return _symmetric_memory
+
+
+#: A work of torch's that is done when a future is; a stream that waits for it waits for the future's.
+work_of_future: Callable[[Any], Any] = torch._C._distributed_c10d._create_work_from_future
 
 
 def signal_pad_size() -> int:

@@ -442,7 +442,10 @@ def test_what_a_killed_compiler_left_is_removed_by_the_next(
     left, of_another = (tmp_path / f"_torch_backend-{i}-making-x" for i in (0, 1))
     left.mkdir()
     of_another.mkdir()
-    native._compile("backend", tmp_path / "_torch_backend-0.so")
+    path = tmp_path / "_torch_backend-0.so"
+    native._compile("backend", path, alone=False)  # without the lock it may be at work
+    assert left.exists()
+    native._compile("backend", path)
     made = sorted(path.name for path in tmp_path.iterdir())
     assert made == ["_torch_backend-0.so", of_another.name, "compiler"]
 

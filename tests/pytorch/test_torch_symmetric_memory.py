@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="make test-torch installs it")
 
+import torch.distributed as dist
 from torch_cases import BEGIN, check
 
 needs_compiler = pytest.mark.skipif(
@@ -91,3 +92,48 @@ def test_what_cannot_be_is_told(run_pes: Callable) -> None:
     peers.barrier()
     """
     check(run_pes, 2, code, OFFERED)
+
+
+@needs_compiler
+@pytest.mark.skipif(not hasattr(dist.ProcessGroup, "new_window"), reason="comes with torch 2.14")
+def test_windows_are_written_and_signalled(run_pes: Callable) -> None:
+    code = """
+    from datetime import timedelta
+    box = symm_mem.empty(4, 2, device="cpu").zero_()
+    assert group.supports_window
+    window = group.new_window(box)
+    assert window.get_attr(to).access_type.name == "UNIFIED"
+    for turn in range(3):
+        window.put(torch.full((3,), me + 10.0 * turn), to, 2 * turn, False)
+        window.signal(to, False)
+        work = window.wait_signal(before, True) if turn == 1 else None
+        (work.wait if work else lambda: window.wait_signal(before, False))()
+        assert box.view(-1)[2 * turn : 2 * turn + 3].tolist() == [before + 10.0 * turn] * 3
+        assert window.map_remote_tensor(to).shape == (4, 2)
+        dist.barrier()
+    soon = torch._C._distributed_c10d.WaitSignalOptions()
+    soon.timeout = timedelta(seconds=0.2)
+    with pytest.raises(pyshmem.ShmemTimeout, match="0.2 s is over"):
+        window.wait_signal(before, False, soon)
+    for call, error, text in (
+        (lambda: window.put(torch.ones(2), to, 7, False), ValueError, "2 elements at element 7 of"),
+        (lambda: window.put(torch.ones(2).int(), to, 0, False), TypeError, "into a window of"),
+        (lambda: window.signal(n, False), ValueError, f"rank {n}"),
+        (lambda: window.tensor_register(box), ValueError, "has a tensor"),
+        (lambda: group.new_window(torch.ones(4)), (ValueError, RuntimeError), ""),
+        (lambda: group.new_window().signal(0, False), ValueError, "call tensor_register"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+    window.tensor_deregister()
+    some = dist.new_group([0, 2])
+    if me in (0, 2):
+        of_some = some.new_window()
+        of_some.tensor_register(box)
+        peer = 1 - dist.get_rank(some)
+        of_some.put(torch.full((8,), me + 0.5), peer, 0, True).wait()
+        of_some.signal(peer, True).wait()
+        of_some.wait_signal(peer, False)
+        assert (box == 2 - me + 0.5).all()
+    """
+    check(run_pes, 3, code, OFFERED)

@@ -121,7 +121,10 @@ def test_a_lock_whose_file_is_removed_is_taken_anew(tmp_path: Path) -> None:
 def test_who_waits_too_long_goes_on_without(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(kept_files, "_PATIENCE", 0.1)
     path = tmp_path / "some.ll"
-    with kept_files.one_at_a_time(path):
+    with kept_files.one_at_a_time(path) as alone:
+        assert alone
+        with kept_files.one_at_a_time(path, patience=0.0) as beside:
+            assert not beside
         assert kept_files.kept(path, lambda: ({}, CODE), lambda file: file[1]) == CODE
 
 

@@ -21,6 +21,7 @@ from ..._torch.arguments import check_plain
 from ..._torch.staging import Reduction, capturing
 from . import native, worker_queues
 from .group import NAME, Group, Heap, Options, Tensors
+from .windows import Window
 
 #: torch's reductions by ours.
 _OPS = {
@@ -270,6 +271,13 @@ class Collectives(Group):
             return None
         what = _known_reduction(kind, tensor.dtype)
         return int(what.number), int(what.element)
+
+    def new_window(self, tensor: torch.Tensor | None) -> Window:
+        """One-sided calls on a tensor of each member, of torch's own symmetric memory. Collective."""
+        window = Window(self._name, self._rank_of, self._lane("cpu", "windows"))
+        if tensor is not None:
+            window.tensor_register(tensor, owning=True)
+        return window
 
     def split(self, store: Any, rank: int, size: int, name: str, seconds: float) -> Any:
         """A group of some of the members, which make it together; ``store`` is theirs."""

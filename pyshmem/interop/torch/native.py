@@ -127,9 +127,10 @@ def _built(source: str = "backend") -> Path:
     digest = hashlib.sha256(version.encode() + text).hexdigest()[:16]
     path = kept_files.folder() / "torch" / f"{_NAMES[source]}-{digest}.so"
     if not _is_ours(path):
-        with kept_files.one_at_a_time(path):
+        # A compiler at work is waited for as long as it may take: minutes on a busy host.
+        with kept_files.one_at_a_time(path, _SECONDS) as alone:
             if not _is_ours(path):
-                _compile(source, path)
+                _compile(source, path, alone)
     return path
 
 
@@ -141,8 +142,11 @@ def _is_ours(path: Path) -> bool:
         return False
 
 
-def _compile(source: str, path: Path) -> None:
-    """Under another name, and renamed: a reader sees all of it or nothing."""
+def _compile(source: str, path: Path, alone: bool = True) -> None:
+    """Under another name, and renamed: a reader sees all of it or nothing.
+
+    ``alone``: the caller has the lock, so what lies there under such a name is of one that was killed.
+    """
     command = _compiler(source)
     path.parent.mkdir(parents=True, exist_ok=True)
     print(
@@ -152,7 +156,7 @@ def _compile(source: str, path: Path) -> None:
         flush=True,
     )
     prefix = f"{path.stem}-making-"
-    for left in path.parent.glob(f"{prefix}*"):  # by one that was killed: the caller has the lock
+    for left in path.parent.glob(f"{prefix}*") if alone else ():
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as folder:
         made = Path(folder, path.name)

@@ -15,6 +15,62 @@
 
 namespace {
 
+#ifdef C10D_BACKEND_HAS_WINDOW // from torch 2.14 on
+// One-sided calls, each of which goes to a window in Python (windows.py).
+class Window final : public c10d::Window {
+  public:
+    Window(py::object of, Millis limit) : of_(std::move(of)), limit_(limit) {}
+
+    void tensor_register(const at::Tensor &tensor, bool owning) override {
+        Untraced untraced;
+        of_.get().attr("tensor_register")(tensor, owning);
+    }
+    void tensor_deregister() override {
+        Untraced untraced;
+        of_.get().attr("tensor_deregister")();
+    }
+    WorkPtr put(const at::Tensor &tensor, int64_t to, int64_t offset, bool, const c10d::PutOptions &opts) override {
+        refuse_hints(opts);
+        Untraced untraced;
+        return of_.get().attr("put")(tensor, to, offset).cast<WorkPtr>();
+    }
+    at::Tensor map_remote_tensor(int64_t rank) override {
+        Untraced untraced;
+        return of_.get().attr("map_remote_tensor")(rank).cast<at::Tensor>();
+    }
+    WorkPtr signal(int64_t to, bool, const c10d::SignalOptions &opts) override {
+        refuse_hints(opts);
+        Untraced untraced;
+        return of_.get().attr("signal")(to).cast<WorkPtr>();
+    }
+    WorkPtr wait_signal(int64_t from, bool async, const c10d::WaitSignalOptions &opts) override {
+        refuse_hints(opts);
+        WorkPtr work;
+        {
+            Untraced untraced;
+            double seconds = (opts.timeout.count() > 0 ? opts.timeout : limit_).count() / 1e3;
+            work = of_.get().attr("wait_signal")(from, seconds).cast<WorkPtr>();
+        }
+        if (!async)
+            work->wait();
+        return work;
+    }
+    c10d::WindowAttr get_attr(int64_t rank) override {
+        Untraced untraced;
+        of_.get().attr("check")(rank);
+        return {c10d::WindowAccessType::UNIFIED};
+    }
+
+  private:
+    template <class Opts> static void refuse_hints(const Opts &opts) {
+        TORCH_CHECK_VALUE(opts.hints.empty(), "windows of this backend know no hints");
+    }
+
+    const Held of_;
+    const Millis limit_;
+};
+#endif
+
 // ------------------------------------------------------------------------------------------------------------------
 
 class Backend final : public c10d::Backend {
@@ -174,6 +230,16 @@ class Backend final : public c10d::Backend {
                                                      opts ? opts->group_name : "", seconds);
         return made.cast<c10::intrusive_ptr<c10d::Backend>>();
     }
+
+#ifdef C10D_BACKEND_HAS_WINDOW
+    bool supportsWindow() const override {
+        return true;
+    }
+    c10::intrusive_ptr<c10d::Window> new_window(const std::optional<at::Tensor> &tensor) override {
+        Untraced untraced;
+        return c10::make_intrusive<Window>(group_.get().attr("new_window")(tensor), limit_);
+    }
+#endif
 
     void abort() override {
         end("abort");
