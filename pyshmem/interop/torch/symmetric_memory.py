@@ -6,7 +6,8 @@ of which each gives parts by itself; members of a group tell each other in ``ren
 are.
 
 A part is the tensor's bytes, the signal pad of torch (which kernels of torch and the program's own set
-and wait for) and a word for each channel and member, which counts the signals that the member has put.
+and wait for) and a word for each channel and PE, which counts the signals that the PE has put, in
+whatever group: the members of another one go on with the counts that they find.
 The word comes after what its member wrote before: ``signal_op`` is behind a quiet, or in the order of a
 stream; who has seen the count may read.
 """
@@ -46,6 +47,9 @@ class Block:
         self.bytes = self._pool.block
         self.begin = int(self.bytes.data_ptr())
         self.given: dict[int, tuple[Interval, int]] = {}
+        self.got: dict[
+            int, Counter[int]
+        ] = {}  # of each part, signals waited for, by number of the word
         self.pad = foreign.signal_pad_size()
 
     def allocate(self, nbytes: int) -> int:
@@ -56,12 +60,14 @@ class Block:
         self.bytes[part[0] + pad : part[1]].zero_()
         if self.bytes.is_cuda:
             torch.cuda.synchronize(self.bytes.device)  # before another PE's signal
-        self.given[self.begin + part[0]] = part, nbytes
-        return self.begin + part[0]
+        address = self.begin + part[0]
+        self.given[address], self.got[address] = (part, nbytes), Counter()
+        return address
 
     def free(self, address: int) -> None:
         """Take a part back."""
         part, _ = self.given.pop(address)
+        del self.got[address]
         self._pool.give_back(part)
 
     def at_peer(self, begin: int, pe: int) -> int:
@@ -91,20 +97,27 @@ class Rendezvous:
         team = from_process_group(group)
         self.pes = list(team.pes())
         team.destroy()
-        told = exchange.allgather((begin, self.nbytes))
-        if len({nbytes for _, nbytes in told}) > 1:
-            raise ValueError(f"rendezvous of tensors of {[nbytes for _, nbytes in told]} bytes")
+        self._pad, n = -(-self.nbytes // _LINE) * _LINE, runtime.current().n_pes
+        self._words, self._channels, self._n_pes = self._pad + block.pad, block.pad // 4 // n, n
+        words = (
+            block.bytes[begin + self._words :][: block.pad // 4 * _WORD].view(torch.int64).tolist()
+        )
+        told = exchange.allgather(
+            (begin, self.nbytes, {number: count for number, count in enumerate(words) if count})
+        )
+        if len({nbytes for _, nbytes, _ in told}) > 1:
+            raise ValueError(f"rendezvous of tensors of {[nbytes for _, nbytes, _ in told]} bytes")
         self.rank, self.ranks = exchange.Get_rank(), dist.get_process_group_ranks(group)
         self.device = block.bytes.device
-        self._places = [block.begin + begin for begin, _ in told]  # here, of the members' parts
+        self._places = [block.begin + begin for begin, *_ in told]  # here, of the members' parts
         self.buffers = [
-            block.at_peer(begin, pe) for (begin, _), pe in zip(told, self.pes, strict=True)
+            block.at_peer(begin, pe) for (begin, *_), pe in zip(told, self.pes, strict=True)
         ]
-        self._pad, n = -(-self.nbytes // _LINE) * _LINE, len(self.pes)
         self.pads = [place + self._pad for place in self.buffers]
-        self._words = self._pad + block.pad
-        self._channels = block.pad // 4 // n
-        self._put, self._got = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+        self._put = [
+            Counter(counts) for *_, counts in told
+        ]  # to each member, by number of the word
+        self._got = block.got[address]
         self._on_device = [
             torch.tensor(values, dtype=kind, device=self.device)
             for values, kind in (
@@ -113,11 +126,13 @@ class Rendezvous:
         ]  # fmt: skip
         self.buffers_dev, self.pads_dev, self.ranks_dev = (t.data_ptr() for t in self._on_device)
 
-    def _word(self, member: int, channel: int, of: int) -> int:
-        """Where the signals of ``of`` to ``member`` are counted."""
+    def _number(self, channel: int, of: int) -> int:
+        """The number of the word that counts the signals of member ``of``."""
         if not 0 <= channel < self._channels:
             raise ValueError(f"channel {channel}; there are 0..{self._channels - 1}")
-        number = channel * len(self.pes) + of
+        return channel * self._n_pes + self.pes[of]
+
+    def _word(self, member: int, number: int) -> int:
         return self._places[member] + self._words + number * _WORD
 
     def _stream(self) -> Any:
@@ -126,9 +141,9 @@ class Rendezvous:
     def put_signal(self, to: int, channel: int, seconds: float) -> None:
         """Tell a member that what was written before is there; it never waits."""
         self._check_rank(to)
-        word, stream = self._word(to, channel, self.rank), self._stream()
-        self._put[to, channel] += 1
-        where = word, self._put[to, channel], SignalOp.SET, self.pes[to]
+        number, stream = self._number(channel, self.rank), self._stream()
+        self._put[to][number] += 1
+        where = self._word(to, number), self._put[to][number], SignalOp.SET, self.pes[to]
         if stream is None:
             ordering.quiet()
             check(lib.ishmemx_signal_op(CTX_DEFAULT.handle, *where))
@@ -141,19 +156,19 @@ class Rendezvous:
         Raises: ShmemTimeout (after ``seconds`` on the host; 0: as long as it takes).
         """
         self._check_rank(sender)
-        word, stream = self._word(self.rank, channel, sender), self._stream()
-        number = self._got[sender, channel] + 1
+        number, stream = self._number(channel, sender), self._stream()
+        word, count = self._word(self.rank, number), self._got[number] + 1
         if stream is None and seconds:
             end = time.monotonic() + seconds
-            while int(lib.signal_fetch(word)) < number:
+            while int(lib.signal_fetch(word)) < count:
                 if time.monotonic() > end:
                     raise ShmemTimeout(
                         f"no signal of rank {sender} on channel {channel}: its timeout of {seconds:g} s "
                         "is over"
                     )
                 time.sleep(_POLL)
-        wait_for_word(word, number, stream)
-        self._got[sender, channel] = number
+        wait_for_word(word, count, stream)
+        self._got[number] = count
 
     def barrier(self, channel: int, seconds: float) -> None:
         """Signals to all others, and from them. Raises: ShmemTimeout, as ``wait_signal``."""

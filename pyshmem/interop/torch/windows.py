@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from ..._foreign import torch as foreign
+from ...host.job import runtime
 
 
 class Window:
@@ -55,7 +56,7 @@ class Window:
                 "pyshmem.interop.torch.use_symmetric_memory"
             )
         # The last one is not likely to be the program's own.
-        self._channel = foreign.signal_pad_size() // 4 // self._peers.world_size - 1
+        self._channel = foreign.signal_pad_size() // 4 // runtime.current().n_pes - 1
         self._like, self._kept = torch.empty_like(tensor, device="meta"), tensor if owning else None
 
     def tensor_deregister(self) -> None:
