@@ -131,6 +131,7 @@ def test_windows_are_written_and_signalled(run_pes: Callable) -> None:
     soon.timeout = timedelta(seconds=0.2)
     with pytest.raises(pyshmem.ShmemTimeout, match="0.2 s is over"):
         window.wait_signal(before, False, soon)
+    dist.barrier()
     for call, error, text in (
         (lambda: window.put(torch.ones(2), to, 7, False), ValueError, "2 elements at element 7 of"),
         (lambda: window.put(torch.ones(2).int(), to, 0, False), TypeError, "into a window of"),

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from ..._foreign import torch as foreign
 from ...host.job import runtime
@@ -61,7 +62,8 @@ class Window:
 
     def tensor_deregister(self) -> None:
         """Meet, so that no member writes any more, and forget the tensor. Collective over the group."""
-        self._registered().barrier(channel=self._channel)
+        self._registered()
+        dist.barrier(foreign.group_of_name(self._name))  # behind the current stream too
         self._like = self._kept = self._peers = None
 
     def put(self, tensor: torch.Tensor, to: int, offset: int) -> Any:
