@@ -152,6 +152,6 @@ def test_pes_whose_agent_was_killed_end(tmp_path: Path) -> None:
         for pid in pes:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-    assert re.search(rf"torchrun's agent \(pid {agent.pid}\), which started PE \d, died", errors), (
-        errors
-    )
+    assert re.search(
+        rf"the launcher's process \(pid {agent.pid}\), which started PE \d, died", errors
+    ), errors

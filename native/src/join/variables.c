@@ -307,7 +307,9 @@ bool pysh_launcher_is_srun(int n_pes, bool *pmi_p) {
 pid_t pysh_launcher_agent(void) {
     const launcher_t *launcher = launcher_find();
 
-    return launcher && strcmp(launcher->name, "torchrun") == 0 ? getppid() : 0;
+    if (launcher && (strcmp(launcher->name, "torchrun") == 0 || strcmp(launcher->name, "Open MPI") == 0))
+        return getppid();
+    return variable("PMIX_NAMESPACE") ? getppid() : 0; /* prterun says no more */
 }
 
 /* The name that process `pid` was started by, and its parent; false at the end of the line. */

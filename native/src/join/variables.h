@@ -12,7 +12,8 @@
 int pysh_launcher_refuse_half_a_rank(const ishmemx_config_t *config);
 /* The PE that a launcher says this process is, -1: none does. Leaves the last error as it is: for messages about it. */
 int pysh_launcher_pe(void);
-/* The process that ends its PEs before it ends, as torchrun's agent does; 0: none is known to. */
+/* The process of the launcher on this host that ends its PEs before it ends, as torchrun's agent and mpirun's daemon
+ * do; 0: none is known to. */
 pid_t pysh_launcher_agent(void);
 /* Whether the launcher says that its n_pes PEs are on several hosts. */
 bool pysh_launcher_several_hosts(int n_pes);

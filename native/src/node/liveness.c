@@ -120,7 +120,7 @@ static int agent_check(const pysh_control_t *control, int pe) {
     if (!agent || getppid() == agent)
         return ISHMEMX_OK;
     pysh_control_during(&control->slot[pe], during, sizeof during);
-    return pysh_fail(ISHMEMX_ERR_PEER, "torchrun's agent (pid %d), which started PE %d, died%s", (int)agent, pe,
+    return pysh_fail(ISHMEMX_ERR_PEER, "the launcher's process (pid %d), which started PE %d, died%s", (int)agent, pe,
                      during);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Notices PEs of this host that are gone, and the agent that started this one. */
+ * Notices PEs of this host that are gone, and the launcher's process that started this one. */
 #pragma once
 
 #include "node/control.h"
@@ -9,5 +9,5 @@
  * as many files: poll() would refuse to look at any of them. */
 int pysh_peers_watch(const pysh_control_t *control, int pe);
 void pysh_peers_unwatch(void);
-/* OK, or PEER naming the PE that died or finalised, or torchrun's agent that did, and what `pe` was in then. */
+/* OK, or PEER naming the PE that died or finalised, or the launcher's process that did, and what `pe` was in then. */
 int pysh_peers_check(const pysh_control_t *control, int pe);
