@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tokens a second of examples/25_torch_generate.py, batch 1: fused operations beside NCCL.
 
-Run: python -m pyshmem run -n 2 bench/generate.py [--hidden 2048,4096] [--layers N]. PE 0 prints JSON
-lines: the median and all rounds of each way, then how many times NCCL's the rate in graphs is. Ways take
-turns; a graph that writes other tokens than eager calls do raises. NCCL's way has one kernel of
-torch.compile for residual and norm. Where there is no GPU the tiny model is written eagerly.
+Run: python -m pyshmem run -n 2 bench/generate.py [--hidden 2048,4096] [--layers N] [--invariant].
+PE 0 prints JSON lines: the median and all rounds of each way, then how many times NCCL's the rate in
+graphs is. Ways take turns; a graph that writes other tokens than eager calls do raises. NCCL's way has
+one kernel of torch.compile for residual and norm. Where there is no GPU the tiny model is written
+eagerly.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def the_example() -> Any:
 @click.command()
 @some_of("--hidden", ("2048", "4096"), "Sizes of the models")
 @click.option("--layers", type=int, default=None, help="Fewer than the models have.")
-def main(hidden: tuple[str, ...], layers: int | None) -> None:
+@click.option("--invariant", is_flag=True, help="Also the batch-invariant way.")
+def main(hidden: tuple[str, ...], layers: int | None, invariant: bool) -> None:
     """Measure, and say each figure."""
     example = the_example()
     torch.set_num_threads(1)  # of each PE
@@ -49,11 +51,12 @@ def main(hidden: tuple[str, ...], layers: int | None) -> None:
             torch.cuda.set_device(here)
         symmetric.init_process_group("nccl" if here.type == "cuda" else "gloo")
         for size in map(int, hidden) if here.type == "cuda" else (64,):
-            rates = example.compare(size, layers, here, STEPS if here.type == "cuda" else 4)
+            steps = STEPS if here.type == "cuda" else 4
+            rates = example.compare(size, layers, here, steps, invariant)
             medians = {way: round(statistics.median(found), 1) for way, found in rates.items()}
             if job.my_pe == 0:
                 for way, found in rates.items():
-                    backend, _, how = way.partition(", ")
+                    backend, _, how = way.rpartition(", ")
                     row = {"what": "generate", "backend": backend, "pes": job.n_pes, "hidden": size}
                     row |= {"how": how, "tokens_s": medians[way]}
                     print(

@@ -109,13 +109,19 @@ class Writer:
 
 
 def compare(
-    hidden: int, layers: int | None, device: torch.device, steps: int
+    hidden: int, layers: int | None, device: torch.device, steps: int, invariant: bool = False
 ) -> dict[str, list[float]]:
-    """Tokens a second of both ways, eager and in graphs, in turn. A graph writes what eager calls do."""
+    """Tokens a second of both ways, eager and in graphs, in turn. A graph writes what eager calls do.
+
+    ``invariant``: of the batch-invariant one, too.
+    """
     prompt, writers, texts = torch.arange(16, device=device)[None], {}, {}
     rates: dict[str, list[float]] = {}
-    for name, fused in (("pyshmem", True), (dist.get_backend(), False)):
-        model = use(model_of(hidden, device, layers), fused=fused)
+    ways: dict[str, dict[str, bool]] = {"pyshmem": {}, dist.get_backend(): {"fused": False}}
+    if invariant:
+        ways["pyshmem, batch_invariant"] = {"batch_invariant": True}
+    for name, options in ways.items():
+        model = use(model_of(hidden, device, layers), **options)
         writers[name] = Writer(model, prompt, steps)
         writers[name].write(min(4, steps))
         texts[name], eager = writers[name].write(min(EAGER, steps))

@@ -26,6 +26,7 @@ BATCH_INVARIANT = (
     ("all_reduce, reduce_scatter, expert_dispatch, expert_combine", "always"),
     ("all_reduce_rmsnorm, flash_decode, group_matmul", "with batch_invariant=True"),
     ("all_gather_matmul, matmul_reduce_scatter, matmul_all_reduce", "with batch_invariant=True"),
+    ("interop.transformers.use", "with batch_invariant=True, a model's logits"),
     ("all_gather_group_matmul, group_matmul_reduce_scatter", "no"),
 )
 

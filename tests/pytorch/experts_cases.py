@@ -207,6 +207,18 @@ CASES: dict[str, tuple] = {
          "keys": "i32", "heads": "i32", "queries": "i32", "splits": "i32", "scale": "fp32"},
         {"SPLIT": flash_decode_kernels.Split(GROUP=8, EACH=True, QP=2, ROWS=16, D=128, DP=128, KEYS=64)},
     ),
+    "own_parts": (
+        flash_decode_kernels.own_parts,
+        {"sums": "*fp32", "stats": "*fp32", "q": "*bf16", "k": "*bf16", "v": "*bf16", "bounds": "*i32",
+         "keys": "i32", "heads": "i32", "tokens": "i32", "splits": "i32", "scale": "fp32"},
+        {"SPLIT": flash_decode_kernels.Split(4, EACH=False, QP=1, ROWS=16, D=128, DP=128, KEYS=64)},
+    ),
+    "merge_own": (
+        flash_decode_kernels.merge_own,
+        {"out": "*bf16", "sums": "*fp32", "stats": "*fp32", "bounds": "*i32", "heads": "i32",
+         "splits": "i32"},
+        {"D": 128, "DP": 128, "SP": 16},
+    ),
     "merge_parts": (
         flash_decode_kernels.merge_parts,
         {"out": "*bf16", "sums": "*fp32", "stats": "*fp32", "items": "i32", "splits": "i32",

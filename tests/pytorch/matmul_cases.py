@@ -33,6 +33,7 @@ CASES = {
     "gather_fp8": (kernels.gather_matmul_kernel, "fp8e4nv", "bf16", True, (128, 256, 128), 8),
     "scatter": (kernels.matmul_scatter_kernel, "fp16", "fp16", True, (128, 256, 64), 8),
     "product": (kernels.product_kernel, "bf16", "bf16", True, (64, 128, 64), 4),
+    "product_of_few": (kernels.product_kernel, "bf16", "bf16", True, (16, 32, 256), 4),
     "product_fp8": (kernels.product_kernel, "fp8e4nv", "bf16", True, (64, 128, 128), 4),
     "finish": (kernels.finish_kernel, "bf16", "bf16", False, (0, 0, 0), 4),
 }
@@ -61,11 +62,6 @@ def ptx(name: str) -> str:
             "operands": kernels.Operands(f"*{given}", f"*{given}"),
             "factors": kernels.Scales("*fp32", "*fp32"),
             "words": kernels.TileWords("*i64", "*i64"),
-        }
-    if name.startswith("product"):
-        types |= {
-            "operands": kernels.Operands(f"*{given}", f"*{given}"),
-            "factors": kernels.Scales("*fp32", "*fp32"),
         }
     names = kernel.arg_names
     signature = {k: "constexpr" if k in constants else types.get(k, "i32") for k in names}

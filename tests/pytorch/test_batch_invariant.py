@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,8 @@ import torch
 from pyshmem import fused
 from pyshmem.cli.facts import BATCH_INVARIANT
 from pyshmem.fused.matmul.arguments import Problem
-from pyshmem.fused.matmul.tiles import config
+from pyshmem.fused.matmul.tiles import config, linear_config
+from pyshmem.interop import transformers
 
 PROGRAM = Path(__file__).parent / "programs" / "batch_invariant.py"
 
@@ -60,6 +62,17 @@ def test_tiles_do_not_depend_on_the_rows(dtype: torch.dtype) -> None:
     assert dtype == torch.float32 or len(tiles(False)) > 1
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_tiles_of_linear_layers_follow_from_the_weights(dtype: torch.dtype) -> None:
+    """How many rows there are is not among what tiles are chosen by."""
+    on_gpu: Any = SimpleNamespace(is_cuda=True, dtype=dtype)
+    assert list(inspect.signature(linear_config).parameters) == ["x", "n", "k"]
+    for n, k in ((64, 64), (4096, 4000), (75968, 2048)):
+        tile, _ = linear_config(on_gpu, n, k)
+        assert tile.TRANSPOSED
+        assert (k % tile.BK == 0) == tile.EVEN_K
+
+
 def test_info_names_the_operations_that_have_the_option() -> None:
     with_option = {
         name
@@ -67,6 +80,8 @@ def test_info_names_the_operations_that_have_the_option() -> None:
         if inspect.isfunction(function := getattr(fused, name))
         and "batch_invariant" in inspect.signature(function).parameters
     }
+    assert "batch_invariant" in inspect.signature(transformers.use).parameters
+    with_option.add("interop.transformers.use")
     said = {name: how for names, how in BATCH_INVARIANT for name in names.split(", ")}
     assert with_option == {name for name, how in said.items() if "batch_invariant=True" in how}
     always = {name for name, how in said.items() if how == "always"}

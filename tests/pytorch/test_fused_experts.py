@@ -225,5 +225,5 @@ def test_kernels_compile_for_gpus_with_wide_accesses(ptx: dict[str, str]) -> Non
         assert "cvt.rn.satfinite.e4m3x2.f32" in ptx[name]
     assert "ld.acquire.sys.global.b64" in ptx["await_word-90"]
     assert "%globaltimer" in ptx["await_word-90"], "its deadline"
-    for name in ("decode_parts", "group_matmul_tiles", "group_matmul_weights"):
+    for name in ("decode_parts", "own_parts", "group_matmul_tiles", "group_matmul_weights"):
         assert re.search(r"mma\.sync|wgmma", ptx[f"{name}-90"]), name

@@ -300,6 +300,9 @@ def test_tiles_are_multiplied_by_warp_groups_from_wide_copies(ptx: dict[str, str
         assert "mma.sync" not in text, name
         assert re.search(r"cp\.async\.cg\.shared\.global .*0x10, ", text), name
         assert "cp.async.ca" not in text, name
+    few = ptx["product_of_few"]  # whose tiles are too low for warp groups
+    assert "mma.sync" in few
+    assert ".local." not in few
 
 
 def test_results_are_stored_and_parts_loaded_16_bytes_wide(ptx: dict[str, str]) -> None:

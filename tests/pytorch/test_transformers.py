@@ -23,6 +23,16 @@ def test_tiny_models_are_as_on_one_pe(run_pes: Callable) -> None:
     run(run_pes, 2, "models", device="sim")
 
 
+def test_logits_have_the_same_bits_in_any_batch(run_pes: Callable) -> None:
+    run(run_pes, 2, "invariant_models", device="sim")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["llama", "qwen3", "mixtral", "qwen3_moe"])
+def test_logits_of_all_kinds_have_the_same_bits(kind: str, run_pes: Callable) -> None:
+    run(run_pes, 2, "invariant_models", kind, "2,17,64", device="sim")
+
+
 def test_the_plugins_of_vllm_and_sglang(run_pes: Callable, tmp_path: Path) -> None:
     run(run_pes, 2, "engines", tmp_path / "store", device="sim")
 
@@ -52,6 +62,15 @@ def test_tokens_a_second(run_pes: Callable) -> None:
 @pytest.mark.gpu
 def test_the_plugins_of_vllm_and_sglang_on_gpus(run_pes: Callable, tmp_path: Path) -> None:
     run(run_pes, 2, "engines", tmp_path / "store", device="cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["llama", "qwen3", "mixtral"])
+def test_logits_have_the_same_bits_on_gpus(kind: str, run_pes: Callable) -> None:
+    """Of larger models, eager and in graphs; near logits of one GPU."""
+    given, program = (kind, "1,2,7,16,32"), PROGRAMS / "invariant_models.py"
+    done = run_pes(2, program, given, device="cuda", timeout=280, env=OFFLINE, check=True)
+    assert done.stdout.splitlines().count("ok") == 2, done.stdout
 
 
 @pytest.mark.gpu

@@ -260,6 +260,14 @@ def launches(
     return tuple(Launch(kernel, count, behind, each) for each in both)
 
 
+def launch_of_one(given: Request) -> Launch:
+    """That of a PE by itself, in no team. The number of rows is not compiled in."""
+    count = min(
+        given.tokens, _multiprocessors(given.x.device.index or 0) if given.x.is_cuda else _SIMULATED
+    )
+    return Launch(kernels.local, count, (given.tokens, given.eps), _constants(given))
+
+
 def again(
     made: tuple[Launch, ...], x: Any, weight: Any, residual: Any, bias: Any, out: Any, total: Any
 ) -> bool:

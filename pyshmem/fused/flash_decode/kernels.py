@@ -44,6 +44,34 @@ def _dot(a, b):
     return tl.dot(a, b, input_precision="ieee")
 
 
+@device_function
+def _attend(query, k, v, first, last, seen, step, wide, scale, KEYS: tl.constexpr):
+    """Attention of a tile of queries over the keys from ``first`` to ``last``, ``step`` elements apart.
+
+    ``k`` and ``v`` point to the elements of key 0, of which ``wide`` are there; a row sees its first
+    ``seen`` keys. The sum is not divided; with it the largest score, in units of log2, and the sum of
+    weights.
+    """
+    largest = tl.full([query.shape[0]], _MINUS, tl.float32)
+    weights = tl.zeros([query.shape[0]], tl.float32)
+    total = tl.zeros(query.shape, tl.float32)
+    for start in range(first, last, KEYS):
+        key = start + tl.arange(0, KEYS)
+        at = key[:, None].to(tl.int64) * step
+        there = (key[:, None] < last) & wide[None, :]
+        found = tl.load(k[None, :] + at, mask=there, other=0)
+        score = _dot(query, tl.trans(found)) * scale
+        score = tl.where(key[None, :] < seen[:, None], score, _MINUS)
+        higher = tl.maximum(largest, tl.max(score, 1))
+        fade = _weight(largest, higher)
+        p = _weight(score, higher[:, None])
+        weights = weights * fade + tl.sum(p, 1)
+        value = tl.load(v[None, :] + at, mask=there, other=0)
+        total = total * fade[:, None] + _dot(p.to(value.dtype), value)
+        largest = higher
+    return total, largest, weights
+
+
 @triton.jit
 def decode_parts(
     sums, stats, q, k, v, lengths, keys, heads, queries, splits, scale, SPLIT: tl.constexpr
@@ -83,28 +111,48 @@ def decode_parts(
     item = (batch * queries + rows // GROUP) * (heads * GROUP) + head * GROUP + rows % GROUP
     wide = inside[:, None] & (cols[None, :] < D)
     query = tl.load(q + item[:, None].to(tl.int64) * D + cols[None, :], mask=wide, other=0)
-    largest = tl.full([ROWS], _MINUS, tl.float32)
-    weights = tl.zeros([ROWS], tl.float32)
-    total = tl.zeros([ROWS, DP], tl.float32)
-    shard = batch.to(tl.int64) * keys * heads * D + head * D
-    for start in range(first, last, KEYS):
-        key = start + tl.arange(0, KEYS)
-        at = shard + key[:, None].to(tl.int64) * (heads * D) + cols[None, :]
-        there = (key[:, None] < last) & (cols[None, :] < D)
-        found = tl.load(k + at, mask=there, other=0)
-        score = _dot(query, tl.trans(found)) * scale
-        score = tl.where(key[None, :] < seen[:, None], score, _MINUS)
-        higher = tl.maximum(largest, tl.max(score, 1))
-        fade = _weight(largest, higher)
-        p = _weight(score, higher[:, None])
-        weights = weights * fade + tl.sum(p, 1)
-        value = tl.load(v + at, mask=there, other=0)
-        total = total * fade[:, None] + _dot(p.to(value.dtype), value)
-        largest = higher
+    shard = batch.to(tl.int64) * keys * heads * D + head * D + cols
+    total, largest, weights = _attend(
+        query, k + shard, v + shard, first, last, seen, heads * D, cols < D, scale, KEYS
+    )
     part = (item * splits + split).to(tl.int64)
     tl.store(sums + part[:, None] * D + cols[None, :], total, mask=wide)
     tl.store(stats + part * 2, largest, mask=inside)
     tl.store(stats + part * 2 + 1, weights, mask=inside)
+
+
+@triton.jit(do_not_specialize=["keys", "tokens"])
+def own_parts(
+    sums, stats, q, k, v, bounds, keys, heads, tokens, splits, scale, SPLIT: tl.constexpr
+):
+    """``decode_parts`` of a token alone, whose keys lie behind each other: k is (batch, heads, keys, D).
+
+    Each of the ``tokens`` of a sequence is a query of its own, so that it does not matter which others
+    there are. ``bounds`` has the first of its keys and the one behind the last.
+    """
+    GROUP: tl.constexpr = SPLIT.GROUP
+    ROWS: tl.constexpr = SPLIT.ROWS
+    D: tl.constexpr = SPLIT.D
+    DP: tl.constexpr = SPLIT.DP
+    KEYS: tl.constexpr = SPLIT.KEYS
+    token, head, split = tl.program_id(0) // heads, tl.program_id(0) % heads, tl.program_id(1)
+    begin = tl.maximum(tl.load(bounds + 2 * token), 0)
+    end = tl.minimum(tl.load(bounds + 2 * token + 1), keys)
+    steps = (tl.maximum(end - begin, 0) + KEYS - 1) // KEYS
+    first = begin + steps * split // splits * KEYS
+    last = tl.minimum(begin + steps * (split + 1) // splits * KEYS, end)
+    rows, cols = tl.arange(0, ROWS), tl.arange(0, DP)
+    item = token * (heads * GROUP) + head * GROUP + rows
+    wide = (rows < GROUP)[:, None] & (cols < D)[None, :]
+    query = tl.load(q + item[:, None].to(tl.int64) * D + cols[None, :], mask=wide, other=0)
+    shard = ((token // tokens).to(tl.int64) * heads + head) * keys * D + cols
+    total, largest, weights = _attend(
+        query, k + shard, v + shard, first, last, last + rows * 0, D, cols < D, scale, KEYS
+    )
+    part = (item * splits + split).to(tl.int64)
+    tl.store(sums + part[:, None] * D + cols[None, :], total, mask=wide)
+    tl.store(stats + part * 2, largest, mask=rows < GROUP)
+    tl.store(stats + part * 2 + 1, weights, mask=rows < GROUP)
 
 
 @device_function
@@ -159,3 +207,16 @@ def merge_parts(
         result = tl.where(weights > 0, total / tl.where(weights > 0, weights, 1.0), 0.0)
         at = out + tl.cast(item, tl.int64) * D + cols
         tl.store(at, result.to(out.dtype.element_ty), mask=cols < D)
+
+
+@triton.jit
+def merge_own(
+    out, sums, stats, bounds, heads, splits, D: tl.constexpr, DP: tl.constexpr, SP: tl.constexpr
+):  # fmt: skip
+    """``merge_parts`` of one PE alone, an item a program. NaN where keys have a gap: the first is -1."""
+    item, cols = tl.program_id(0), tl.arange(0, DP)
+    total, _, weights = _own(sums, stats, item, splits, D, DP, SP)
+    result = tl.where(weights > 0, total / tl.where(weights > 0, weights, 1.0), 0.0)
+    result = tl.where(tl.load(bounds + 2 * (item // heads)) < 0, float("nan"), result)
+    to = out + item.to(tl.int64) * D + cols
+    tl.store(to, result.to(out.dtype.element_ty), mask=cols < D)

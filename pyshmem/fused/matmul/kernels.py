@@ -263,7 +263,7 @@ def tile_at(row, count, column, N, BM: tl.constexpr, BN: tl.constexpr):
 
 @triton.jit(do_not_specialize=["count"])
 def product_kernel(
-    out, operands, factors, bias, count, N, K, TILE: tl.constexpr, END: tl.constexpr
+    out, x, w, scale_x, scale_w, bias, count, N, K, TILE: tl.constexpr, END: tl.constexpr
 ):  # fmt: skip
     """``count`` rows of ``x`` times ``w``, tile by tile as the kernels below multiply them."""
     BM: tl.constexpr = TILE.BM
@@ -272,8 +272,6 @@ def product_kernel(
     SCALED: tl.constexpr = END.SCALED
     BIAS: tl.constexpr = END.BIAS
     ACTIVATION: tl.constexpr = END.ACTIVATION
-    x, w = operands
-    scale_x, scale_w = factors
     tiles_m, tiles_n = tl.cdiv(count, BM), tl.cdiv(N, BN)
     for tile in range(tl.program_id(0), tiles_m * tiles_n, tl.num_programs(0)):
         row, column = grouped(tile, tiles_m, tiles_n, GROUP)

@@ -17,6 +17,7 @@ from ...host.job import runtime
 from ...host.teams.team import TEAM_WORLD, Team
 from ..engine import FUSED, fusible
 from ..torch.start import init_process_group
+from . import invariant
 from .shares import Cut, Share, compare_weights, cuts_of, parts_of
 
 
@@ -40,20 +41,29 @@ def use(model: Any, *, group: Any = None, fused: bool = True, batch_invariant: b
             ``"pyshmem"``, where there is none. ``destroy_process_group`` is left to the caller.
         fused: False, to compare with: the group's ``all_reduce``, then on GPUs one kernel of
             ``torch.compile`` for residual and norm, else the model's own norms.
-        batch_invariant: of ``all_reduce_rmsnorm``; products and attention are torch's all the same.
+        batch_invariant: the bits of a sequence's logits depend on its tokens, and not on the sequences
+            beside it, their number, or its place; nor on whether its prompt is read at once or in
+            pieces, in eager calls or in a graph (``docs/semantics.md``). Products are Triton's, by fixed
+            tiles; long prompts take longer. bfloat16, float16 and float32; masks of 4 dimensions are
+            bool, and each token's keys lie behind each other.
 
     Returns: ``model``.
     Completes: collective over the group; calls of the model are, too, in the order of the stream.
-    Raises: UnsupportedError (a layer or a style that is not known), ValueError (heads or rows that do
-        not divide, other weights on other members, a model that trains, or has been given before),
-        TypeError (no model of transformers).
+    Raises: UnsupportedError (a layer or a style that is not known, or that is not batch invariant),
+        ValueError (heads or rows that do not divide, other weights on other members, a model that
+        trains, or has been given before; ``batch_invariant`` without ``fused``), TypeError (no model of
+        transformers). Calls with ``batch_invariant`` raise ValueError for masks with gaps.
     Extension.
     """
+    if batch_invariant and not fused:
+        raise ValueError("batch_invariant=True is of fused sums; leave fused=False out")
     if not dist.is_initialized():
         if group is not None:
             raise ValueError("group is given, and torch.distributed has no groups yet")
         init_process_group()
     base, layers = parts_of(model)
+    if batch_invariant:
+        invariant.check(model, layers)
     share = Share(dist.get_rank(group), dist.get_world_size(group))
     cuts = cuts_of(model, base, layers, share)
     compare_weights(model, group)
@@ -61,6 +71,8 @@ def use(model: Any, *, group: Any = None, fused: bool = True, batch_invariant: b
         cut.make(share)
     model.requires_grad_(False)
     sums = _Sums(group, _team_of(group) if fused else None, batch_invariant)
+    if batch_invariant:
+        invariant.replace(model, base, layers)
     _share_vocabulary(model, share, sums)
     _replace_forwards(base, layers, sums)
     base.tensor_parallel_of_pyshmem = share.size
@@ -167,11 +179,12 @@ def _share_vocabulary(model: Any, share: Share, sums: _Sums) -> None:
     head = model.get_output_embeddings()
     if not isinstance(head, torch.nn.Linear) or head.out_features % share.size:
         return
+    multiply = invariant.linear if sums.options else torch.nn.functional.linear
     cuts = [Cut(head, name, 0) for name in ("weight", "bias") if getattr(head, name) is not None]
     for cut in cuts:
         cut.make(share)
 
     def forward(x: torch.Tensor) -> torch.Tensor:
-        return sums.gather(torch.nn.functional.linear(x, head.weight, head.bias))
+        return sums.gather(multiply(x, head.weight, head.bias))
 
     head.forward = forward
