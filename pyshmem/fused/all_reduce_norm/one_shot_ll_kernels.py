@@ -329,7 +329,7 @@ def _store_blocks(
         if FORMAT == "mxfp8":
             factors, inverse = mxfp8_scales(largest)
         else:
-            factors, inverse = nvfp4_scales(largest, unit)
+            factors, inverse = nvfp4_scales(largest, unit, BLOCKS.GLOBAL)
         # The thread with a block's first word stores its scale: other places would be another layout.
         factors, inverse = _spread(factors, wide), _spread(inverse, wide)
         there = scale_places(number, k * (THIRD // wide) + lanes // wide, count, SWIZZLED)

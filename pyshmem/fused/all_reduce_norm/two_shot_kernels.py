@@ -126,7 +126,8 @@ def _store_blocks(
     SWIZZLED: tl.constexpr = BLOCKS.SWIZZLED
     PER: tl.constexpr = BLOCKS.PER
     GLOBAL: tl.constexpr = BLOCKS.GLOBAL
-    made, factors = quantise_blocks(values, load_global_scale(global_scale, GLOBAL), FORMAT)
+    unit = load_global_scale(global_scale, GLOBAL)
+    made, factors = quantise_blocks(values, unit, FORMAT, GLOBAL)
     bytes_of_row: tl.constexpr = HIDDEN // PER
     lanes = tl.arange(0, offs.numel // PER)
     places = number.to(tl.int64) * bytes_of_row + lanes

@@ -17,6 +17,7 @@ _E4M3_EXPONENT = tl.constexpr(8)  # of its largest number, 448
 _INFINITY_BITS = tl.constexpr(0x7F800000)  # bits above are those of NaN
 _NAN_BITS = tl.constexpr(0x7FC00000)
 _E2M1_MAX = tl.constexpr(6.0)
+_SIXTH = tl.constexpr(0.1666666716337204)  # the float32 next to 1 / 6
 
 
 @device_function
@@ -53,31 +54,70 @@ def _quotient(a, b):
 
 
 @device_function
-def nvfp4_scales(largest, global_scale):
+def _sixth(a):
+    """``a / 6`` to the nearest, of what is at least 0; above 8192, where scales end, something above 1024.
+
+    A product and what is missing of it, in sums with products that are rounded once: it is a division's
+    own way, without its branch for numbers that cannot be here. Tiny ones become scales of 0 either way.
+    """
+    if _INTERPRETED:
+        return a / 6.0
+    else:
+        a = tl.minimum(a, 8192.0, propagate_nan=tl.PropagateNan.ALL)
+        about = a * _SIXTH
+        return tl.fma(tl.fma(about, -6.0, a), _SIXTH, about)
+
+
+@device_function
+def _one_over(steps):
+    """``1 / steps`` to the nearest, of numbers of E4M3, whose few bits leave no quotient near a tie."""
+    if _INTERPRETED:
+        return 1.0 / steps
+    else:
+        about = 1.0 / steps
+        return tl.fma(tl.fma(about, -steps, 1.0), about, about)
+
+
+@device_function
+def nvfp4_scales(largest, global_scale, GLOBAL: tl.constexpr):
     """Scales of blocks, as E4M3 bytes, and what their elements are multiplied by, float32.
 
     That is 0 where a scale is 0, so that all elements become 0.
     """
     most = largest.to(tl.float32, bitcast=True)
-    scales = _quotient(most, _E2M1_MAX * global_scale).to(tl.float8e4nv)
-    steps = scales.to(tl.float32) * global_scale
-    none = steps == 0.0
-    inverse = tl.where(none, 0.0, _quotient(1.0, tl.where(none, 1.0, steps)))
+    if not GLOBAL:
+        scales = _sixth(most).to(tl.float8e4nv)
+        steps = scales.to(tl.float32)
+        none = steps == 0.0
+        inverse = tl.where(none, 0.0, _one_over(tl.where(none, 1.0, steps)))
+    else:
+        scales = _quotient(most, _E2M1_MAX * global_scale).to(tl.float8e4nv)
+        steps = scales.to(tl.float32) * global_scale
+        none = steps == 0.0
+        inverse = tl.where(none, 0.0, _quotient(1.0, tl.where(none, 1.0, steps)))
     return scales.to(tl.uint8, bitcast=True), inverse
 
 
 @device_function
-def nvfp4_codes(values, inverse):
-    """Elements as E2M1 codes, int32: the product, at most 6, to the nearest, ties to even; NaN is 6.
+def _nvfp4_sizes(values, inverse):
+    """In the lowest 3 bits the code of the size: the product, at most 6, to the nearest, ties to even.
 
-    Codes of sizes up to 2 are twice the size, up to 4 the size and 2, up to 6 half of it and 4: the
-    least of the three. Each is rounded by the addition of 2**23, whose unit is 1.
+    With p, the power of 2 below it, at least 1, a size has steps of p / 2. So has a float32 that is
+    2**22 times p: the sum is rounded by the addition. Its last bits count the steps, of which the code
+    has 2 more for each doubling of p, as the exponent has when it is shifted so far. The 3 makes what
+    else is added by both a multiple of 8. NaN is 6.
     """
-    sizes = tl.abs(values) * inverse
-    sizes = tl.where(sizes < _E2M1_MAX, sizes, _E2M1_MAX)
-    codes = tl.minimum(sizes * 2.0 + 8388608.0, sizes + 8388610.0)
-    codes = tl.minimum(codes, sizes * 0.5 + 8388612.0).to(tl.int32, bitcast=True)
-    return (codes & 7) | ((values.to(tl.int32, bitcast=True) >> 28) & 8)
+    sizes = tl.minimum(tl.abs(values) * inverse, _E2M1_MAX)
+    powers = (sizes.to(tl.int32, bitcast=True) & _INFINITY_BITS).to(tl.float32, bitcast=True)
+    steps = tl.fma(tl.maximum(powers, 1.0), 4194307.0, sizes).to(tl.int32, bitcast=True)
+    return steps + (steps >> 22)
+
+
+@device_function
+def nvfp4_codes(values, inverse):
+    """Elements as E2M1 codes, int32."""
+    sizes = _nvfp4_sizes(values, inverse) & 7
+    return sizes | ((values.to(tl.int32, bitcast=True) >> 28) & 8)
 
 
 @device_function
@@ -104,7 +144,7 @@ def scale_places(rows, columns, COUNT: tl.constexpr, SWIZZLED: tl.constexpr):
 
 
 @device_function
-def quantise_blocks(values, global_scale, FORMAT: tl.constexpr):
+def quantise_blocks(values, global_scale, FORMAT: tl.constexpr, GLOBAL: tl.constexpr):
     """A flat float32 tile as bytes, and the bytes of its blocks' scales; two of E2M1 are a byte."""
     GROUP: tl.constexpr = MX_GROUP if FORMAT == "mxfp8" else NV_GROUP
     blocks = tl.reshape(values, [values.numel // GROUP, GROUP])
@@ -113,7 +153,7 @@ def quantise_blocks(values, global_scale, FORMAT: tl.constexpr):
         scales, inverse = mxfp8_scales(largest)
         made = tl.reshape(mxfp8_bytes(blocks, tl.expand_dims(inverse, 1)), [values.numel])
     else:
-        scales, inverse = nvfp4_scales(largest, global_scale)
+        scales, inverse = nvfp4_scales(largest, global_scale, GLOBAL)
         codes = nvfp4_codes(blocks, tl.expand_dims(inverse, 1))
         low, high = tl.split(tl.reshape(codes, [values.numel // 2, 2]))
         made = (low | (high << 4)).to(tl.uint8)

@@ -46,7 +46,7 @@ def quantise_rows(x, out, scales, global_scale, count, BLOCKS: tl.constexpr):
         columns = tl.expand_dims(first + tl.arange(0, TC), 0)
         inside = (rows < count) & (columns < HIDDEN)
         values = tl.load(x + wide * HIDDEN + columns, mask=inside, other=0).to(tl.float32)
-        made, factors = quantise_blocks(tl.reshape(values, [TR * TC]), unit, FORMAT)
+        made, factors = quantise_blocks(tl.reshape(values, [TR * TC]), unit, FORMAT, GLOBAL)
         columns = tl.expand_dims(first // PER + tl.arange(0, TC // PER), 0)
         inside = (rows < count) & (columns < HIDDEN // PER)
         made = tl.reshape(made, [TR, TC // PER])

@@ -107,13 +107,17 @@ def scale_dtype(kind):
 
 
 @device_function
-def _quantized(value, unit, FORMAT: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr):
+def _quantized(value, unit, TILE: tl.constexpr):
     """Rows as bytes, and their scales; ``unit`` is the global scale."""
+    FORMAT: tl.constexpr = TILE.FORMAT
+    GLOBAL: tl.constexpr = TILE.GLOBAL
+    TR: tl.constexpr = TILE.TR
+    TC: tl.constexpr = TILE.TC
     if FORMAT == "fp8":
         return _fp8_rows(value, TR, TC)
     else:
         rows = tl.reshape(value.to(tl.float32), [TR * TC])
-        bits, scale = quantise_blocks(rows, unit, FORMAT)
+        bits, scale = quantise_blocks(rows, unit, FORMAT, GLOBAL)
         bits = tl.reshape(bits, [TR, TC // per_byte(FORMAT)])
         return bits, tl.reshape(scale, [TR, TC // group_of(FORMAT)])
 
@@ -129,17 +133,18 @@ def _fp8_rows(value, TR: tl.constexpr, TC: tl.constexpr):
 
 @device_function
 def store_rows(
-    value, unit, goes, place, r, pitch, width, c0, pe, ctx, FORMAT: tl.constexpr, TR: tl.constexpr,
-    TC: tl.constexpr,
+    value, unit, goes, place, r, pitch, width, c0, pe, ctx, TILE: tl.constexpr
 ):  # fmt: skip
     """Columns ``c0`` on of tokens into their places of a slot on ``pe``; scales are behind."""
+    FORMAT: tl.constexpr = TILE.FORMAT
+    TC: tl.constexpr = TILE.TC
     PER: tl.constexpr = per_byte(FORMAT)
     GROUP: tl.constexpr = group_of(FORMAT)
     cols = c0 // PER + tl.arange(0, TC // PER)[None, :]
     dtype: tl.constexpr = tl.uint8 if FORMAT != "" else value.dtype
     row = slot_rows(place, r, pitch, dtype)[:, None]
     if FORMAT != "":
-        value, scale = _quantized(value, unit, FORMAT, TR, TC)
+        value, scale = _quantized(value, unit, TILE)
         at = c0 // GROUP + tl.arange(0, TC // GROUP)[None, :]
         scales = (row + width // PER).to(tl.pointer_type(scale_dtype(FORMAT)))
         store(scales + at, scale, pe, ctx, mask=goes & (at < width // GROUP))
@@ -151,13 +156,14 @@ def take_rows(to, at, comes, place, r, pitch, width, TILE: tl.constexpr):
     """Tokens out of a slot, those that have come, to their rows ``at``."""
     FORMAT: tl.constexpr = TILE.FORMAT
     TC: tl.constexpr = TILE.TC
+    PER: tl.constexpr = per_byte(FORMAT)
     GROUP: tl.constexpr = group_of(FORMAT)
     out, scales = to
     comes, at = comes[:, None], at.to(tl.int64)[:, None]
     source = slot_rows(place, r, pitch, out.dtype.element_ty)[:, None]
-    span = width // per_byte(FORMAT)
-    for c0 in range(0, span, TC):
-        cols = c0 + tl.arange(0, TC)[None, :]
+    span = width // PER
+    for c0 in range(0, span, TC // PER):
+        cols = c0 + tl.arange(0, TC // PER)[None, :]
         value = tl.load(source + cols, mask=comes & (cols < span))
         tl.store(out + at * span + cols, value, mask=comes & (cols < span))
     if FORMAT != "":
@@ -187,7 +193,7 @@ def keep_rows(to, at, comes, given, t, width, TILE: tl.constexpr):
         cols = c0 + tl.arange(0, TC)[None, :]
         value = tl.load(source + cols, mask=comes & (cols < width), other=0)
         if FORMAT != "":
-            value, scale = _quantized(value, unit, FORMAT, TR, TC)
+            value, scale = _quantized(value, unit, TILE)
             group = c0 // GROUP + tl.arange(0, TC // GROUP)[None, :]
             inside = comes & (group < width // GROUP)
             tl.store(scales + at * (width // GROUP) + group, scale, mask=inside)
@@ -234,9 +240,7 @@ def _send_tokens(
                     value = tl.load(source, mask=needed & (cols < width), other=0)
                     if (r0 == 0) & (c0 == 0):
                         await_free(slots.block, number, program, member, pe, n_pes, PROGRAMS, ctx)
-                    store_rows(
-                        value, unit, goes, place, r, pitch, width, c0, pe, ctx, FORMAT, TR, TC
-                    )  # fmt: skip
+                    store_rows(value, unit, goes, place, r, pitch, width, c0, pe, ctx, TILE)
             send_slot(slots.block, number, program, me, pe, n_pes, PROGRAMS, ctx)
     close_others(slots.block, SENT, program, me, n_pes, chunks, PROGRAMS)
 

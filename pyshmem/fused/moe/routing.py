@@ -58,5 +58,9 @@ def chunks_of(space: Workspace, most: int, width: int, nbytes: int) -> Chunks:
     """``most`` tokens of each member, ``width`` elements in ``nbytes`` bytes: for all programs."""
     pitch = nbytes + 15 & -16
     room = slots(space, pitch)
-    rows = max(1, min(room.nbytes // pitch, -(-most // programs())))
+    # As few chunks a program as slots let it have, and the same number for all, or who has one more holds
+    # all up: no more rows in a chunk than that needs.
+    own = -(-most // programs())  # tokens of a program
+    turns = -(-own // max(1, room.nbytes // pitch))
+    rows = max(1, -(-own // max(1, turns)))
     return Chunks(room, -(-most // rows), ChunkShape(rows, pitch, width))

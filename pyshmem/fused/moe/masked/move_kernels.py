@@ -113,7 +113,7 @@ def send_tokens(
                 goes = goes_to(member, given.ids, r, tokens, experts, K) & ~is_absent(step, member)
                 pe = world_pe(TEAM, row, member)
                 store_rows(
-                    value, unit, goes[:, None], place, r, parts.pitch, width, c0, pe, ctx, FORMAT, 1, TC
+                    value, unit, goes[:, None], place, r, parts.pitch, width, c0, pe, ctx, TILE
                 )  # fmt: skip
 
 
