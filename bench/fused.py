@@ -253,6 +253,49 @@ def _experts_row(
     bench.row(f"experts_{name}", "pyshmem", shape, both, mode)
 
 
+def formats(bench: Bench) -> None:
+    """Norms and dispatches by what they give, in graphs and in turn: the least of five rounds, and bytes."""
+    hidden, n_experts, top = (7168, 64, 8) if bench.on_gpu else (32, 4 * bench.job.n_pes, 2)
+    for tokens in bench.tokens or ((1, 16, 128, 512, 2048) if bench.on_gpu else (2,)):
+        x, residual = bench.random(tokens, hidden), bench.random(tokens, hidden)
+        weight = bench.random(hidden)
+        names = None, "row", "mxfp8", "mxfp8_swizzled", "nvfp4", "nvfp4_swizzled"
+        calls = {
+            name or "bf16": functools.partial(
+                fused.all_reduce_rmsnorm, x, weight, residual=residual, quantize=name
+            )
+            for name in names
+        }
+        _in_turn(bench, "norm", [tokens, hidden], calls, {})
+    for tokens in bench.tokens or ((128, 2048, 4096, 8192, 16384) if bench.on_gpu else (2,)):
+        x = bench.random(tokens, hidden)
+        ids = torch.randn(tokens, n_experts, device=bench.device).topk(top).indices
+        calls, nbytes = {}, {}
+        for name in (None, "fp8", "mxfp8", "nvfp4") if bench.on_gpu else (None, "mxfp8"):
+            call = functools.partial(
+                fused.expert_dispatch, x, ids, n_experts, quantize=name, max_tokens=tokens
+            )
+            rows, handle = call()
+            calls[name or "bf16"] = call
+            scales = 0 if handle.scales is None else handle.scales.nbytes
+            nbytes[name or "bf16"] = (
+                rows.nbytes + scales
+            ) // bench.job.n_pes  # that go to one other
+        _in_turn(bench, "dispatch", [tokens, hidden, top], calls, nbytes)
+
+
+def _in_turn(
+    bench: Bench, op: str, shape: list[int], calls: dict[str, Any], nbytes: dict[str, int]
+) -> None:
+    for name, times in bench.turns(calls, 5).items():
+        us = round(bench.slowest(min(times)), 2)
+        row = {"op": op, "output": name, "shape": shape, "pes": bench.job.n_pes, "us_graph": us}
+        if nbytes:
+            row["bytes_to_each"] = nbytes[name]
+        if bench.job.my_pe == 0:
+            print(json.dumps(row), flush=True)
+
+
 def _by_permutes(bench: Bench, x: Any, ids: Any, weights: Any) -> Callable[[], Any]:
     """Rows sorted by expert, ``all_to_all_single``, and the same way back."""
     n, top = bench.job.n_pes, ids.shape[1]
@@ -326,7 +369,10 @@ def _grouped_rows(bench: Bench) -> None:
         bench.row("group_matmul", "pyshmem", [tokens, hidden, inner], call, mode)
 
 
-PARTS = {"norm": norm, "gemm": gemm, "experts": experts, "decode": decode, "invariant": invariant}
+PARTS = {
+    "norm": norm, "gemm": gemm, "experts": experts, "decode": decode, "invariant": invariant,
+    "formats": formats,
+}  # fmt: skip
 
 
 # ---- output ----------------------------------------------------------------------------------------
@@ -370,7 +416,9 @@ def draw(rows: list[dict[str, Any]], folder: Path) -> None:
 
 @click.command()
 @some_of("--only", PARTS, "Parts")
-@click.option("--tokens", default="", help="Of norms, with commas between; all by default.")
+@click.option(
+    "--tokens", default="", help="Of norms and formats, with commas between; all by default."
+)
 @click.option("--plot", type=click.Path(path_type=Path), help="Folder for pictures.")
 @click.option(
     "--timeline", type=click.Path(path_type=Path), help="Folder for timelines; no figures."

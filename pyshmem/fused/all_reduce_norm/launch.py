@@ -212,9 +212,12 @@ def _plan(space: Workspace, given: Request, algorithm: str, invariant: bool) -> 
     if space.n_pes == 1:
         return _Plan(kernels.local, count, (), constants)
     if algorithm == "one_shot" and all_p2p:
-        count = min(tokens, _senders(space, given))
+        parts = (
+            3 if given.quantize in BLOCK_FORMATS and not invariant and 3 * tokens <= programs else 1
+        )
+        count = min(parts * tokens, _senders(space, given))
         constants = _constants_of_units(given, invariant or count > programs)
-        _in_row(constants, TEAM=shmem.team_number(space.team), MEMBERS=space.n_pes)
+        _in_row(constants, TEAM=shmem.team_number(space.team), MEMBERS=space.n_pes, PARTS=parts)
         return _Plan(one_shot_ll, count, (*where, space.me), constants)
     if algorithm == "one_shot":
         _in_row(constants, TEAM=shmem.team_number(space.team))

@@ -62,6 +62,9 @@ class UnitsRow(NamedTuple):
 
     THIRD words are one, UNITS the tile of a row's units, a power of two; GROUP -1 is a scale a row.
     WIDE: all pointers are multiples of 4; what travels is the same without. MEMBERS has the team TEAM.
+    PARTS: 3, of few rows in blocks, has a program for each third of a row. All three get the whole row and
+    add up its squares, and each finishes its own third: that blocks take long to make counts once, not
+    three times.
     """
 
     HIDDEN: int
@@ -75,6 +78,7 @@ class UnitsRow(NamedTuple):
     BLOCKS: Any = NO_BLOCKS
     TEAM: int = 0
     MEMBERS: int = 1
+    PARTS: int = 1
 
 
 @triton.jit
@@ -181,10 +185,11 @@ def _store_bytes(low, high, out, places, inside, PER: tl.constexpr, WIDE: tl.con
 
 
 @triton.jit
-def _store_row(
-    values, like, out, start, lanes, WORDS: tl.constexpr, THIRD: tl.constexpr, WIDE: tl.constexpr
-):
-    """Rounds and stores a row; gives what was stored, float32."""
+def _store_row(values, like, out, start, lanes, part, WORDS: tl.constexpr, ROW: tl.constexpr):
+    """Rounds a row and stores it, or the program's part of it; gives the whole, float32."""
+    THIRD: tl.constexpr = ROW.THIRD
+    WIDE: tl.constexpr = ROW.WIDE
+    PARTS: tl.constexpr = ROW.PARTS
     per: tl.constexpr = elements_of(like.dtype.element_ty)
     stored = ()
     for k in tl.static_range(3):
@@ -192,6 +197,8 @@ def _store_row(
         if per == 2:
             word |= _as_bits(values[k * per + 1], like) << 16
         inside = lanes < words_of(THIRD, WORDS, k)
+        if PARTS > 1:
+            inside &= part == k
         _store_words(out, start + k * THIRD + lanes, word, inside, WIDE)
         for e in tl.static_range(per):
             stored += (_element(word, e, like),)
@@ -215,10 +222,11 @@ def _centred(values, lanes, HIDDEN: tl.constexpr, WORDS: tl.constexpr, THIRD: tl
 
 @triton.jit
 def _finish(
-    values, number, gains, shifts, lanes, like, out, scales, global_scale, eps, WORDS: tl.constexpr,
+    values, place, gains, shifts, lanes, like, out, scales, global_scale, eps, WORDS: tl.constexpr,
     ROW: tl.constexpr,
 ):  # fmt: skip
-    """Normalises, quantises and stores row ``number``. GROUP as of ``UnitsRow``."""
+    """Normalises, quantises and stores a row, or a part; ``place`` names both. GROUP as of ``UnitsRow``."""
+    number, part = place
     HIDDEN: tl.constexpr = ROW.HIDDEN
     NORM: tl.constexpr = ROW.NORM
     THIRD: tl.constexpr = ROW.THIRD
@@ -253,14 +261,16 @@ def _finish(
             else:
                 scaled += (unscaled[k] * scale,)
         if GROUP == 0:
-            _store_row(scaled, like, out, start, lanes, WORDS, THIRD, WIDE)
+            _store_row(scaled, like, out, start, lanes, part, WORDS, ROW)
         elif BLOCK_FORMAT != "":
-            rounded = ()
-            for k in tl.static_range(3 * per):
-                rounded += (scaled[k].to(like.dtype.element_ty).to(tl.float32),)
             GLOBAL: tl.constexpr = BLOCKS.GLOBAL
+            PARTS: tl.constexpr = ROW.PARTS
             unit = load_global_scale(global_scale, GLOBAL)
-            _store_blocks(rounded, number, start, lanes, out, scales, unit, WORDS, per, ROW)
+            for k in tl.static_range(3):
+                if PARTS == 1:
+                    _store_third(scaled, k, place, like, out, scales, unit, WORDS, ROW)
+                elif part == k:
+                    _store_third(scaled, k, place, like, out, scales, unit, WORDS, ROW)
         else:
             _quantise(scaled, number, start, lanes, out, scales, WORDS, per, ROW)
 
@@ -306,51 +316,82 @@ def _spread(values, WIDE: tl.constexpr):
 
 
 @triton.jit
+def _halves(values):
+    """The first and the second half of a tile, whose elements stay with their threads."""
+    return tl.split(tl.trans(tl.reshape(values, [2, values.numel // 2])))
+
+
+@triton.jit
+def _store_third(
+    values, k: tl.constexpr, place, like, out, scales, unit, WORDS: tl.constexpr, ROW: tl.constexpr
+):  # fmt: skip
+    """Third ``k`` of a row in blocks; the last quarter of the tile is left out if nothing is in it."""
+    THIRD: tl.constexpr = ROW.THIRD
+    UNITS: tl.constexpr = ROW.UNITS
+    PER: tl.constexpr = ROW.HIDDEN // WORDS
+    low, high = values[k * PER], values[k * PER + PER - 1]
+    if UNITS < 1024 or 4 * THIRD > 3 * UNITS:
+        _store_blocks((low, high), k, place, _lanes(UNITS), like, out, scales, unit, WORDS, ROW)
+    else:
+        low, low_rest = _halves(low)
+        high, high_rest = _halves(high)
+        lanes = _lanes(UNITS // 2)
+        _store_blocks((low, high), k, place, lanes, like, out, scales, unit, WORDS, ROW)
+        low, _low_end = _halves(low_rest)
+        high, _high_end = _halves(high_rest)
+        lanes = UNITS // 2 + _lanes(UNITS // 4)
+        _store_blocks((low, high), k, place, lanes, like, out, scales, unit, WORDS, ROW)
+
+
+@triton.jit
 def _store_blocks(
-    values, number, start, lanes, out, scales, unit, WORDS: tl.constexpr, PER: tl.constexpr,
+    values, k: tl.constexpr, place, lanes, like, out, scales, unit, WORDS: tl.constexpr,
     ROW: tl.constexpr,
 ):  # fmt: skip
-    """A row, rounded to its dtype, in blocks of GROUP elements; ``unit`` is the global scale."""
+    """Words ``lanes`` of third ``k`` of a row, rounded to its dtype, in blocks of GROUP elements."""
     THIRD: tl.constexpr = ROW.THIRD
     WIDE: tl.constexpr = ROW.WIDE
     BLOCKS: tl.constexpr = ROW.BLOCKS
     FORMAT: tl.constexpr = BLOCKS.FORMAT
     SWIZZLED: tl.constexpr = BLOCKS.SWIZZLED
     GROUP: tl.constexpr = ROW.GROUP
+    PER: tl.constexpr = ROW.HIDDEN // WORDS
     wide: tl.constexpr = GROUP // PER  # words of a block
     many: tl.constexpr = lanes.numel // wide
     count: tl.constexpr = (WORDS + wide - 1) // wide
-    for k in tl.static_range(3):
-        places, inside = start + k * THIRD + lanes, lanes < words_of(THIRD, WORDS, k)
-        most = size_bits(values[k * PER])
+    number, _part = place
+    start = number.to(tl.int64) * WORDS
+    places, inside = start + k * THIRD + lanes, lanes < words_of(THIRD, WORDS, k)
+    low = values[0].to(like.dtype.element_ty).to(tl.float32)
+    high = low
+    most = size_bits(low)
+    if PER == 2:
+        high = values[1].to(like.dtype.element_ty).to(tl.float32)
+        most = tl.maximum(most, size_bits(high))
+    largest = tl.max(tl.reshape(most, [many, wide]), axis=1)
+    if FORMAT == "mxfp8":
+        factors, inverse = mxfp8_scales(largest)
+    else:
+        factors, inverse = nvfp4_scales(largest, unit, BLOCKS.GLOBAL)
+    # The thread with a block's first word stores its scale: other places would be another layout.
+    factors, inverse = _spread(factors, wide), _spread(inverse, wide)
+    there = scale_places(number, k * (THIRD // wide) + lanes // wide, count, SWIZZLED)
+    tl.store(scales + there, factors, mask=inside & (lanes % wide == 0))
+    if FORMAT == "mxfp8":
+        low = mxfp8_bytes(low, inverse)
         if PER == 2:
-            most = tl.maximum(most, size_bits(values[k * PER + 1]))
-        largest = tl.max(tl.reshape(most, [many, wide]), axis=1)
-        if FORMAT == "mxfp8":
-            factors, inverse = mxfp8_scales(largest)
-        else:
-            factors, inverse = nvfp4_scales(largest, unit, BLOCKS.GLOBAL)
-        # The thread with a block's first word stores its scale: other places would be another layout.
-        factors, inverse = _spread(factors, wide), _spread(inverse, wide)
-        there = scale_places(number, k * (THIRD // wide) + lanes // wide, count, SWIZZLED)
-        tl.store(scales + there, factors, mask=inside & (lanes % wide == 0))
-        if FORMAT == "mxfp8":
-            low = mxfp8_bytes(values[k * PER], inverse)
-            high = low
-            if PER == 2:
-                high = mxfp8_bytes(values[k * PER + 1], inverse)
-            _store_bytes(low, high, out, places, inside, PER, WIDE)
-        elif PER == 2:
-            low = nvfp4_codes(values[2 * k], inverse)
-            high = nvfp4_codes(values[2 * k + 1], inverse)
-            tl.store(out + places, (low | (high << 4)).to(tl.uint8), mask=inside)
-        else:
-            codes = tl.reshape(nvfp4_codes(values[k], inverse), [lanes.numel // 2, 2])
-            low, high = tl.split(codes)
-            halves = tl.arange(0, lanes.numel // 2)
-            places = start // 2 + k * (THIRD // 2) + halves
-            inside = halves < words_of(THIRD, WORDS, k) // 2
-            tl.store(out + places, (low | (high << 4)).to(tl.uint8), mask=inside)
+            high = mxfp8_bytes(high, inverse)
+        _store_bytes(low, high, out, places, inside, PER, WIDE)
+    elif PER == 2:
+        pairs = nvfp4_codes(low, inverse) | (nvfp4_codes(high, inverse) << 4)
+        tl.store(out + places, pairs.to(tl.uint8), mask=inside)
+    else:
+        codes = tl.reshape(nvfp4_codes(low, inverse), [lanes.numel // 2, 2])
+        first, second = tl.split(codes)
+        halves, _odd = tl.split(tl.reshape(lanes // 2, [lanes.numel // 2, 2]))
+        places = start // 2 + k * (THIRD // 2) + halves
+        inside = halves < words_of(THIRD, WORDS, k) // 2
+        tl.store(out + places, (first | (second << 4)).to(tl.uint8), mask=inside)
 
 
 @triton.jit
@@ -385,7 +426,7 @@ def one_shot(
     """Every PE gets each row of all others and finishes it.
 
     ``units`` are words of 8 bytes: for each program two halves of UNITS units of each member; ``counts``
-    are rows in all calls; ``mine`` is the caller's number, known from the host, for a load of it would
+    are its rows in all calls; ``mine`` is the caller's number, known from the host, for a load of it would
     hold all others up.
     """
     HIDDEN: tl.constexpr = ROW.HIDDEN
@@ -397,15 +438,17 @@ def one_shot(
     BIAS: tl.constexpr = ROW.BIAS
     TEAM: tl.constexpr = ROW.TEAM
     MEMBERS: tl.constexpr = ROW.MEMBERS
+    PARTS: tl.constexpr = ROW.PARTS
     per: tl.constexpr = elements_of(x.dtype.element_ty)
     WORDS: tl.constexpr = HIDDEN // per
     lanes = _lanes(UNITS)
     used = lanes < words_of(THIRD, WORDS, 0)
-    number = tl.program_id(0)
+    program = tl.program_id(0)
+    number, part = program // PARTS, program % PARTS
     data = _load_row(x, number, tokens, lanes, WORDS, THIRD, WIDE)
-    count = tl.load(counts + number, volatile=True)
+    count = tl.load(counts + program, volatile=True)
     members = team_row(TEAM, ALL_REDUCE, ctx)
-    units += number.to(tl.int64) * (4 * MEMBERS * UNITS)
+    units += program.to(tl.int64) * (4 * MEMBERS * UNITS)
     nobody = tl.zeros([UNITS], tl.int32)
     while number < tokens:
         start = number.to(tl.int64) * WORDS
@@ -448,12 +491,11 @@ def one_shot(
             for k in tl.static_range(3 * per):
                 sums += (totals[k] + more[k],)
             totals = sums
-        row = _store_row(totals, x, residual_out, start, lanes, WORDS, THIRD, WIDE)
+        row = _store_row(totals, x, residual_out, start, lanes, part, WORDS, ROW)
         if NORM != "none":
-            _finish(
-                row, number, gains, shifts, lanes, x, out, scales, global_scale, eps, WORDS, ROW
-            )
-        number += tl.num_programs(0)
+            place = number, part
+            _finish(row, place, gains, shifts, lanes, x, out, scales, global_scale, eps, WORDS, ROW)
+        number += tl.num_programs(0) // PARTS
         data = _load_row(x, number, tokens, lanes, WORDS, THIRD, WIDE)
     program_barrier()
-    tl.store(counts + tl.program_id(0), count)
+    tl.store(counts + program, count)

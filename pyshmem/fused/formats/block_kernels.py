@@ -72,9 +72,11 @@ def _sixth(a):
 def _one_over(steps):
     """``1 / steps`` to the nearest, of numbers of E4M3, whose few bits leave no quotient near a tie."""
     if _INTERPRETED:
-        return 1.0 / steps
+        return 1.0 / tl.where(steps == 0.0, 1.0, steps)
     else:
-        about = 1.0 / steps
+        about = tl.inline_asm_elementwise(
+            "rcp.approx.ftz.f32 $0, $1;", "=f,f", [steps], tl.float32, True, 1
+        )
         return tl.fma(tl.fma(about, -steps, 1.0), about, about)
 
 
@@ -89,7 +91,7 @@ def nvfp4_scales(largest, global_scale, GLOBAL: tl.constexpr):
         scales = _sixth(most).to(tl.float8e4nv)
         steps = scales.to(tl.float32)
         none = steps == 0.0
-        inverse = tl.where(none, 0.0, _one_over(tl.where(none, 1.0, steps)))
+        inverse = tl.where(none, 0.0, _one_over(steps))
     else:
         scales = _quotient(most, _E2M1_MAX * global_scale).to(tl.float8e4nv)
         steps = scales.to(tl.float32) * global_scale
