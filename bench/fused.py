@@ -254,7 +254,7 @@ def _experts_row(
 
 
 def formats(bench: Bench) -> None:
-    """Norms and dispatches by what they give, in graphs and in turn: the least of five rounds, and bytes."""
+    """Norms and dispatches by what they give, in graphs, in turn: the least of five rounds; bytes."""
     hidden, n_experts, top = (7168, 64, 8) if bench.on_gpu else (32, 4 * bench.job.n_pes, 2)
     for tokens in bench.tokens or ((1, 16, 128, 512, 2048) if bench.on_gpu else (2,)):
         x, residual = bench.random(tokens, hidden), bench.random(tokens, hidden)

@@ -62,9 +62,8 @@ class UnitsRow(NamedTuple):
 
     THIRD words are one, UNITS the tile of a row's units, a power of two; GROUP -1 is a scale a row.
     WIDE: all pointers are multiples of 4; what travels is the same without. MEMBERS has the team TEAM.
-    PARTS: 3, of few rows in blocks, has a program for each third of a row. All three get the whole row and
-    add up its squares, and each finishes its own third: that blocks take long to make counts once, not
-    three times.
+    PARTS: 3, of few rows in blocks, is a program for each third of a row. All three get the whole row,
+    and add up its squares; each finishes its own third, for which blocks take long.
     """
 
     HIDDEN: int
@@ -225,7 +224,7 @@ def _finish(
     values, place, gains, shifts, lanes, like, out, scales, global_scale, eps, WORDS: tl.constexpr,
     ROW: tl.constexpr,
 ):  # fmt: skip
-    """Normalises, quantises and stores a row, or a part; ``place`` names both. GROUP as of ``UnitsRow``."""
+    """Normalises, quantises and stores a row, or a part: ``place``. GROUP as of ``UnitsRow``."""
     number, part = place
     HIDDEN: tl.constexpr = ROW.HIDDEN
     NORM: tl.constexpr = ROW.NORM
@@ -426,8 +425,8 @@ def one_shot(
     """Every PE gets each row of all others and finishes it.
 
     ``units`` are words of 8 bytes: for each program two halves of UNITS units of each member; ``counts``
-    are its rows in all calls; ``mine`` is the caller's number, known from the host, for a load of it would
-    hold all others up.
+    are its rows in all calls; ``mine`` is the caller's number, known from the host, for a load of it
+    would hold all others up.
     """
     HIDDEN: tl.constexpr = ROW.HIDDEN
     UNITS: tl.constexpr = ROW.UNITS

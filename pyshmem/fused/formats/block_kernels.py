@@ -55,7 +55,7 @@ def _quotient(a, b):
 
 @device_function
 def _sixth(a):
-    """``a / 6`` to the nearest, of what is at least 0; above 8192, where scales end, something above 1024.
+    """``a / 6`` to the nearest, of what is at least 0; above 8192, where scales end, that of 8192.
 
     A product and what is missing of it, in sums with products that are rounded once: it is a division's
     own way, without its branch for numbers that cannot be here. Tiny ones become scales of 0 either way.

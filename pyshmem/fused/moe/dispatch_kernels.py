@@ -180,7 +180,6 @@ def take_rows(to, at, comes, place, r, pitch, width, TILE: tl.constexpr):
 def keep_rows(to, at, comes, given, t, width, TILE: tl.constexpr):
     """The caller's own tokens that one of its experts wants, to their rows ``at``."""
     FORMAT: tl.constexpr = TILE.FORMAT
-    TR: tl.constexpr = TILE.TR
     TC: tl.constexpr = TILE.TC
     PER: tl.constexpr = per_byte(FORMAT)
     GROUP: tl.constexpr = group_of(FORMAT)
@@ -213,7 +212,6 @@ def _send_tokens(
     TEAM: tl.constexpr = CALL.TEAM
     K: tl.constexpr = CALL.K
     PROGRAMS: tl.constexpr = CALL.PROGRAMS
-    FORMAT: tl.constexpr = TILE.FORMAT
     ALL: tl.constexpr = TILE.ALL
     TR: tl.constexpr = TILE.TR
     TC: tl.constexpr = TILE.TC

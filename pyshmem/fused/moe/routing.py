@@ -58,8 +58,8 @@ def chunks_of(space: Workspace, most: int, width: int, nbytes: int) -> Chunks:
     """``most`` tokens of each member, ``width`` elements in ``nbytes`` bytes: for all programs."""
     pitch = nbytes + 15 & -16
     room = slots(space, pitch)
-    # As few chunks a program as slots let it have, and the same number for all, or who has one more holds
-    # all up: no more rows in a chunk than that needs.
+    # As few chunks a program as slots let it have, and the same number for all, or who has one more
+    # holds all up: no more rows in a chunk than that needs.
     own = -(-most // programs())  # tokens of a program
     turns = -(-own // max(1, room.nbytes // pitch))
     rows = max(1, -(-own // max(1, turns)))

@@ -92,7 +92,6 @@ def send_tokens(
     """Tokens go to the members that have one of their experts, lists to all; absent ones get nothing."""
     TEAM: tl.constexpr = CALL.TEAM
     K: tl.constexpr = CALL.K
-    FORMAT: tl.constexpr = TILE.FORMAT
     GLOBAL: tl.constexpr = TILE.GLOBAL
     TC: tl.constexpr = TILE.TC
     members, step = members_of(TEAM, ctx), tl.load(plan)
