@@ -253,13 +253,13 @@ def _experts_row(
     bench.row(f"experts_{name}", "pyshmem", shape, both, mode)
 
 
-def formats(bench: Bench) -> None:
-    """Norms and dispatches by what they give, in graphs, in turn: the least of five rounds; bytes."""
-    hidden, n_experts, top = (7168, 64, 8) if bench.on_gpu else (32, 4 * bench.job.n_pes, 2)
+def norm_formats(bench: Bench) -> None:
+    """Norms by what they give, in graphs and in turn: the least of five rounds."""
+    hidden = 7168 if bench.on_gpu else 32
+    names = None, "mxfp8", "mxfp8_swizzled", "nvfp4", "nvfp4_swizzled"
     for tokens in bench.tokens or ((1, 16, 128, 512, 2048) if bench.on_gpu else (2,)):
         x, residual = bench.random(tokens, hidden), bench.random(tokens, hidden)
         weight = bench.random(hidden)
-        names = None, "row", "mxfp8", "mxfp8_swizzled", "nvfp4", "nvfp4_swizzled"
         calls = {
             name or "bf16": functools.partial(
                 fused.all_reduce_rmsnorm, x, weight, residual=residual, quantize=name
@@ -267,7 +267,12 @@ def formats(bench: Bench) -> None:
             for name in names
         }
         _in_turn(bench, "norm", [tokens, hidden], calls, {})
-    for tokens in bench.tokens or ((128, 2048, 4096, 8192, 16384) if bench.on_gpu else (2,)):
+
+
+def dispatch_formats(bench: Bench) -> None:
+    """Dispatches by what travels, in graphs and in turn, the least of five rounds; bytes to a member."""
+    hidden, n_experts, top = (7168, 64, 8) if bench.on_gpu else (32, 4 * bench.job.n_pes, 2)
+    for tokens in bench.tokens or ((128, 2048, 8192, 16384) if bench.on_gpu else (2,)):
         x = bench.random(tokens, hidden)
         ids = torch.randn(tokens, n_experts, device=bench.device).topk(top).indices
         calls, nbytes = {}, {}
@@ -278,9 +283,7 @@ def formats(bench: Bench) -> None:
             rows, handle = call()
             calls[name or "bf16"] = call
             scales = 0 if handle.scales is None else handle.scales.nbytes
-            nbytes[name or "bf16"] = (
-                rows.nbytes + scales
-            ) // bench.job.n_pes  # that go to one other
+            nbytes[name or "bf16"] = (rows.nbytes + scales) // bench.job.n_pes
         _in_turn(bench, "dispatch", [tokens, hidden, top], calls, nbytes)
 
 
@@ -371,7 +374,7 @@ def _grouped_rows(bench: Bench) -> None:
 
 PARTS = {
     "norm": norm, "gemm": gemm, "experts": experts, "decode": decode, "invariant": invariant,
-    "formats": formats,
+    "norm_formats": norm_formats, "dispatch_formats": dispatch_formats,
 }  # fmt: skip
 
 

@@ -16,6 +16,8 @@ pytest.importorskip("triton")
 PROGRAMS = Path(__file__).parent / "programs"
 ALONE = {"OMP_NUM_THREADS": "1"}
 
+from torch.testing._internal import common_quantized  # noqa: E402
+
 sys.path.insert(0, str(PROGRAMS))
 import formats_model as model  # noqa: E402
 
@@ -30,12 +32,29 @@ def test_bits_are_the_models(n: int, run_pes: Callable) -> None:
     assert done.stdout.splitlines().count("ok") == n, done.stdout
 
 
+@pytest.mark.parametrize("n", [1, 2, pytest.param(3, marks=pytest.mark.long)])
+def test_blocks_are_gathered_and_multiplied(n: int, run_pes: Callable) -> None:
+    done = run_pes(
+        n, PROGRAMS / "block_inputs.py", device="sim", timeout=280, env=ALONE, check=True
+    )
+    assert done.stdout.splitlines().count("ok") == n, done.stdout
+
+
 @pytest.mark.long
 def test_bits_of_ten_thousand_rows_are_the_models(run_pes: Callable) -> None:
     done = run_pes(
         1, PROGRAMS / "block_formats.py", ("10000",), device="sim", timeout=280, env=ALONE, check=True
     )  # fmt: skip
     assert done.stdout.splitlines().count("ok") == 1, done.stdout
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("n", [1, 2])
+def test_blocks_are_gathered_and_multiplied_on_gpus(n: int, run_pes: Callable) -> None:
+    done = run_pes(
+        n, PROGRAMS / "block_inputs.py", device="cuda", timeout=280, env=ALONE, check=True
+    )
+    assert done.stdout.splitlines().count("ok") == n, done.stdout
 
 
 @pytest.mark.gpu
@@ -68,3 +87,26 @@ def test_the_models_scales_are_torchs_casts() -> None:
     largest = torch.from_numpy(x).abs().amax(1, keepdim=True)
     wanted = (largest / torch.tensor(6 * np.float32(0.01))).clamp(max=448).to(torch.float8_e4m3fn)
     assert np.array_equal(scales, wanted.view(torch.uint8).numpy())
+
+
+def test_the_models_blocks_are_torchs_conversions() -> None:
+    """All of it: E8M0 and E4M3 by torch's casts, E2M1 and tiles by the helpers of its own tests."""
+    x = np.random.default_rng(5).standard_normal((300, 96)).astype(np.float32)
+    x *= np.exp2(np.random.default_rng(6).integers(-9, 9, (300, 1))).astype(np.float32)
+    x[::4] = np.random.default_rng(7).integers(-24, 25, x[::4].shape) / 4  # ties
+    elements, scales = model.bits(x, "mxfp8")
+    blocks = torch.from_numpy(x).view(300, -1, 32)
+    power = torch.exp2(torch.floor(torch.log2(blocks.abs().amax(-1, keepdim=True))) - 8)
+    assert np.array_equal(power.to(torch.float8_e8m0fnu).view(torch.uint8)[..., 0].numpy(), scales)
+    cast = (blocks / power).clamp(-448, 448).to(torch.float8_e4m3fn).view(torch.uint8)
+    assert np.array_equal(cast.view(300, -1).numpy(), elements)
+    elements, scales = model.bits(x, "nvfp4", 0.3)
+    blocks, unit = torch.from_numpy(x).view(300, -1, 16), torch.tensor(0.3)
+    kept = (blocks.abs().amax(-1, keepdim=True) / (6 * unit)).clamp(max=448).to(torch.float8_e4m3fn)
+    assert np.array_equal(kept.view(torch.uint8)[..., 0].numpy(), scales)
+    steps = kept.float() * unit
+    inverse = torch.where(steps == 0, 0.0, 1 / steps)
+    codes = common_quantized._f32_to_floatx_unpacked((blocks * inverse).view(300, -1), 2, 1)
+    assert np.array_equal(common_quantized.pack_uint4(codes).numpy(), elements)
+    tiles = common_quantized.to_blocked(torch.from_numpy(scales)).view(-1)
+    assert np.array_equal(tiles.numpy(), model.swizzled(scales).reshape(-1))

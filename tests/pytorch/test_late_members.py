@@ -46,6 +46,13 @@ def test_a_member_that_is_late_in_one_place_is_left_out_and_back(
     run(run_pes, n, "held", place, 5)
 
 
+@pytest.mark.long
+@pytest.mark.timeout(2500)
+def test_a_member_that_sleeps_amid_a_thousand_steps_is_left_out_and_back(run_pes: Callable) -> None:
+    run(run_pes, 4, "held", "takes", 5, 1000, timeout=2400)
+
+
+@pytest.mark.timeout(2500)
 @pytest.mark.parametrize(
     ("n", "late", "steps"),
     [(3, 0, 9), *(pytest.param(4, late, 1000, marks=pytest.mark.long) for late in (0, 2))],
@@ -53,7 +60,7 @@ def test_a_member_that_is_late_in_one_place_is_left_out_and_back(
 def test_a_member_that_is_stopped_is_left_out_and_back(
     n: int, late: int, steps: int, run_pes: Callable
 ) -> None:
-    run(run_pes, n, "stopped", late, steps, 5, timeout=1200)
+    run(run_pes, n, "stopped", late, steps, 5, timeout=2400)
 
 
 @pytest.mark.gpu

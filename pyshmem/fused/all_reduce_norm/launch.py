@@ -201,7 +201,10 @@ def _plan(space: Workspace, given: Request, algorithm: str, invariant: bool) -> 
     # Also a team of one PE has its workspace: the job's other PEs take part in making it.
     where: Any = ()
     if runtime.n_pes() > 1 and algorithm == "one_shot":
-        where = (_units_where if all_p2p else _one_shot_where)(space, given)
+        shared = all_p2p and _parts(space, given, invariant) > 1
+        where = (_parts_where if shared else _units_where if all_p2p else _one_shot_where)(
+            space, given
+        )
     elif runtime.n_pes() > 1 and algorithm == "pull":
         where = _pull_where(space, given)
     elif runtime.n_pes() > 1 and algorithm == "push":
@@ -212,9 +215,7 @@ def _plan(space: Workspace, given: Request, algorithm: str, invariant: bool) -> 
     if space.n_pes == 1:
         return _Plan(kernels.local, count, (), constants)
     if algorithm == "one_shot" and all_p2p:
-        parts = (
-            3 if given.quantize in BLOCK_FORMATS and not invariant and 3 * tokens <= programs else 1
-        )
+        parts = _parts(space, given, invariant)
         count = min(parts * tokens, _senders(space, given))
         constants = _constants_of_units(given, invariant or count > programs)
         _in_row(constants, TEAM=shmem.team_number(space.team), MEMBERS=space.n_pes, PARTS=parts)
@@ -321,6 +322,21 @@ def _units_where(space: Workspace, given: Request) -> Any:
     programs, tile = _senders(space, given), _units(given)[1]
     nbytes = 32 * tile * runtime.n_pes()
     counts, units = _rows_in_turn(space, f"norm.units.{tile}", programs, 1, nbytes)
+    return counts, units.view(torch.int64)
+
+
+def _parts(space: Workspace, given: Request, invariant: bool) -> int:
+    """Programs of a row by units: three of few rows in blocks, for each third is made by one of them."""
+    if given.quantize not in BLOCK_FORMATS or invariant or 3 * given.tokens > _programs(space):
+        return 1
+    return 3
+
+
+def _parts_where(space: Workspace, given: Request) -> Any:
+    """Counts of three programs a row, and the units that they share."""
+    tile, rows = _units(given)[1], max(_programs(space) // 3, 1)
+    nbytes = 32 * tile * runtime.n_pes()
+    counts, units = _rows_in_turn(space, f"norm.parts.{tile}", rows, 3, nbytes)
     return counts, units.view(torch.int64)
 
 

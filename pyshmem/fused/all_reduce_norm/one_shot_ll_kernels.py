@@ -8,7 +8,9 @@ that are neighbours: what a warp stores at a time is whole. A word has two eleme
 
 Programs of one number work together. Each keeps, for two calls in turn, a place for the units of each
 member: who writes a half again has had the units of the call in between from all others, which they sent
-when they had read that half.
+when they had read that half. Where three programs have a row and share its place, all three had: calls
+with that many programs have places of their own and are a launch each, which begins when all programs of
+the launch before have ended.
 """
 
 # mypy: disable-error-code="assignment,misc"
@@ -62,8 +64,9 @@ class UnitsRow(NamedTuple):
 
     THIRD words are one, UNITS the tile of a row's units, a power of two; GROUP -1 is a scale a row.
     WIDE: all pointers are multiples of 4; what travels is the same without. MEMBERS has the team TEAM.
-    PARTS: 3, of few rows in blocks, is a program for each third of a row. All three get the whole row,
-    and add up its squares; each finishes its own third, for which blocks take long.
+    PARTS: 3, of few rows in blocks, is a program for each third of a row: each sends a part of the
+    units, gets all and adds up all squares, and finishes its third, for blocks take long. It has one
+    row a call.
     """
 
     HIDDEN: int
@@ -447,7 +450,12 @@ def one_shot(
     data = _load_row(x, number, tokens, lanes, WORDS, THIRD, WIDE)
     count = tl.load(counts + program, volatile=True)
     members = team_row(TEAM, ALL_REDUCE, ctx)
-    units += program.to(tl.int64) * (4 * MEMBERS * UNITS)
+    # A row's three programs take part in the same calls and share its units.
+    units += number.to(tl.int64) * (4 * MEMBERS * UNITS)
+    sent = used
+    if PARTS > 1:
+        share: tl.constexpr = (words_of(THIRD, WORDS, 0) + 95) // 96 * 32
+        sent &= (lanes >= part * share) & (lanes < (part + 1) * share)
     nobody = tl.zeros([UNITS], tl.int32)
     while number < tokens:
         start = number.to(tl.int64) * WORDS
@@ -457,7 +465,7 @@ def one_shot(
         for k in tl.static_range(1, MEMBERS):
             pe = world_pe(TEAM, members, (mine + k) % MEMBERS)
             there = p2p_place(half + mine * (2 * UNITS), pe, ctx)
-            store_wide_units(used, there + 2 * lanes, data[0], data[1], data[2], call)
+            store_wide_units(sent, there + 2 * lanes, data[0], data[1], data[2], call)
         # On their way while the others' units are: here, for a use would wait where loads do not.
         more = ()
         gains = ()

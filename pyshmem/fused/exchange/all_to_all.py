@@ -16,6 +16,8 @@ from .._shared.arguments import as_counts, check_tensor, on_tensors, result
 from .._shared.slots import gather_numbers, refuse_grad
 from .._shared.team_numbers import check_input, number
 from .._shared.workspace import Workspace, workspace
+from ..formats.api import swizzle, unswizzle
+from ..formats.block_tensor import BlockTensor, checked
 from . import kernels
 from .launch import algorithm_of, as_units, by_flags, even, in_turn, move
 
@@ -162,22 +164,53 @@ def low_latency_all_gather(
     """Join the tensors of all members along dimension 0, in one kernel and without flags of its own.
 
     Args:
-        x: (rows, ...), contiguous, any dtype; the same size on all members.
+        x: (rows, ...), contiguous, any dtype; the same size on all members. Or a ``formats.BlockTensor``
+            of (rows, ..., hidden): elements and scales travel as they are, in one call of this each.
         team: default ``TEAM_WORLD``.
         out: where the result goes; default: a new tensor.
         algorithm: "ll", up to some hundred KiB, or "simple"; default by the tables.
 
-    Returns: (n_pes * rows, ...). It has a derivative unless ``out`` is given: the sum, in PE order and
-        in float32, of what all members' results owe to ``x``.
+    Returns: (n_pes * rows, ...), or a BlockTensor of it, in the same format, whose global scale is the
+        caller's, so all members have the same. It has a derivative unless ``out`` is given, or ``x`` is
+        in blocks: the sum, in PE order and in float32, of what all members' results owe to ``x``.
     Completes: in the order of the current stream. Collective.
-    Raises: ValueError, TypeError; MismatchError (members differ).
+    Raises: ValueError, TypeError; MismatchError (members differ); UnsupportedError (blocks in compiled
+        code, or on a GPU without FP8).
     Spec: shmem_fcollect.
     """
+    if isinstance(x, BlockTensor):
+        return _gather_blocks(x, team, algorithm, out)
     if out is not None:
         refuse_grad("low_latency_all_gather with out=", x, out)
         return gather_into(x, team, algorithm, out)
     check_input(x)
     return torch.ops.pyshmem.low_latency_all_gather(x, number(team), algorithm)
+
+
+def _gather_blocks(x: BlockTensor, team: Team, algorithm: str | None, out: Any) -> BlockTensor:
+    """Scales in tiles go tile by tile if no tile has rows of two members; else they are laid out anew."""
+    if torch.compiler.is_compiling():
+        raise errors.UnsupportedError(
+            "low_latency_all_gather of blocks is not traced by torch.compile"
+        )
+    if out is not None:
+        raise ValueError("out= is a tensor; elements in blocks come with scales, in new tensors")
+    data, scales, format_ = checked("x", x)
+    if data.dim() < 2:
+        raise ValueError(f"x.elements has size {tuple(data.shape)}; rows are along dimension 0")
+    workspace(team).agree(
+        "format of low_latency_all_gather", x.quantize, x.global_scale is not None
+    )
+    hidden = data.shape[-1] * format_.per_byte
+    rows, blocks = data.numel() // data.shape[-1], format_.blocks(hidden)
+    apart = format_.swizzled and rows % 128 != 0
+    if apart:
+        scales = unswizzle(scales, rows, blocks)
+    elements, factors = (gather_into(one, team, algorithm) for one in (data, scales))
+    factors = swizzle(factors) if apart else factors
+    return BlockTensor(
+        elements.view(format_.dtype), factors.view(format_.scale_dtype), x.quantize, x.global_scale
+    )
 
 
 def gather_into(

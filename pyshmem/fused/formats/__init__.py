@@ -10,5 +10,6 @@ Extension.
 """
 
 from .api import dequantize, quantize, swizzle, unswizzle
+from .block_tensor import BlockTensor
 
-__all__ = ["dequantize", "quantize", "swizzle", "unswizzle"]
+__all__ = ["BlockTensor", "dequantize", "quantize", "swizzle", "unswizzle"]

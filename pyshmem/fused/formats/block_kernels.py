@@ -123,6 +123,25 @@ def nvfp4_codes(values, inverse):
 
 
 @device_function
+def block_factors(scales, FORMAT: tl.constexpr):
+    """What bytes of scales stand for, float32, without the global scale."""
+    if FORMAT == "mxfp8":
+        bits = scales.to(tl.int32)
+        # The exponent of float32; its smallest number is one without a leading 1.
+        bits = tl.where(bits == 0, 0x400000, tl.where(bits == 255, _NAN_BITS, bits << 23))
+        return bits.to(tl.float32, bitcast=True)
+    else:
+        return scales.to(tl.float8e4nv, bitcast=True).to(tl.float32)
+
+
+@device_function
+def nvfp4_values(codes):
+    """What E2M1 codes stand for, float32: their bits as a float32's, whose exponent is off by 126."""
+    bits = ((codes & 7).to(tl.int32) << 22) | ((codes & 8).to(tl.int32) << 28)
+    return bits.to(tl.float32, bitcast=True) * 8.507059173023462e37
+
+
+@device_function
 def load_global_scale(global_scale, GLOBAL: tl.constexpr):
     """That of NVFP4, or 1."""
     if GLOBAL:

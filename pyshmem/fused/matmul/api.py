@@ -9,11 +9,14 @@ from typing import Any
 
 import torch
 
+from ..._core.errors import UnsupportedError
 from ...host.teams.team import TEAM_WORLD, Team
 from .._shared.arguments import as_counts, on_tensors, result
-from .._shared.batch_invariant import takes_batch_invariant
+from .._shared.batch_invariant import INVARIANT, takes_batch_invariant
 from .._shared.team_numbers import number
+from ..formats.block_tensor import BlockTensor
 from .arguments import FP8, Problem, problem
+from .blocks import block_problem
 from .dispatch import gather, scatter
 
 _ACTIVATE: dict[str, Callable[[Any], Any]] = {
@@ -86,12 +89,13 @@ def all_gather_matmul(
     Args:
         x_shard: (m, k), the caller's rows, contiguous; anywhere on the PE's device.
         w: (k, n), its own on each member: contiguous, or the transpose of a contiguous (n, k) tensor.
-            bfloat16, float16, float32 or float8_e4m3fn, as ``x_shard``.
+            bfloat16, float16, float32 or float8_e4m3fn, as ``x_shard``. Or both are ``BlockTensor`` of
+            one format, of (m, k) and, transposed, of (n, k), with scales in either layout.
         bias: (n,), of the result's dtype.
         activation: None, "relu", "gelu" (exact), "silu"; after the bias.
         scale_x, scale_w: of float8_e4m3fn: what elements are multiplied by, a float, float32 of one
             element, or one for each row of ``x_shard``, column of ``w``; the same way on all members.
-        out_dtype: of float8_e4m3fn: bfloat16 (default), float16 or float32.
+        out_dtype: of float8_e4m3fn and blocks: bfloat16 (default), float16 or float32.
         rows: how many each member has; default: as many as the caller.
         gather_out: (M, k) tensor for the gathered rows, or True for a new one.
         out: (M, n) tensor for the result; default a new one. M is the sum of ``rows``.
@@ -110,10 +114,18 @@ def all_gather_matmul(
     Raises: TypeError (dtypes, FP8 on a GPU without it), ValueError (extents, layout, rows, algorithm
         that cannot do it), RuntimeError (a workspace would grow inside a capture; ``out`` was made in
         inference mode and this is outside), MismatchError (members differ),
-        HeapExhausted, UnsupportedError (no device heap), NotInitialized.
+        HeapExhausted, UnsupportedError (no device heap; blocks in compiled code or batch invariant),
+        NotImplementedError (a derivative of FP8 or blocks), NotInitialized.
     Extension.
     """
     wants = gather_out is not None and gather_out is not False
+    if isinstance(x_shard, BlockTensor) or isinstance(w, BlockTensor):
+        _refuse_of_blocks(scale_x, scale_w, algorithm, wants)
+        p = block_problem(x_shard, w, bias, activation, out_dtype, rows, team)
+        product = result("out", out, (p.n_rows, p.n), p.out_dtype, p.x, p.read())
+        with torch.no_grad():
+            gather(p, product, None, algorithm)
+        return product
     given = x_shard, w, bias, activation, scale_x, scale_w, out_dtype, rows, team
     if _needs_operator(x_shard, w, bias):
         keep = wants or _needs_grad(w)
@@ -129,6 +141,24 @@ def all_gather_matmul(
     with _without_grad(out, gathered, p.scale_x, p.scale_w):
         gather(p, product, gathered, algorithm)
     return product if gathered is None else (product, gathered)
+
+
+def _refuse_of_blocks(scale_x: Any, scale_w: Any, algorithm: str | None, gathers: bool) -> None:
+    """Raises where an option says nothing to elements in blocks."""
+    if torch.compiler.is_compiling():
+        raise UnsupportedError(
+            "all_gather_matmul of blocks is not traced: call it outside of torch.compile"
+        )
+    if scale_x is not None or scale_w is not None:
+        raise TypeError("scale_x and scale_w are for float8_e4m3fn; a BlockTensor has its scales")
+    if algorithm == INVARIANT:
+        raise UnsupportedError(
+            "batch_invariant=True: products of blocks are by cuBLAS, which is not"
+        )
+    if gathers:
+        raise ValueError(
+            "gather_out would have elements without their scales: low_latency_all_gather has both"
+        )
 
 
 @on_tensors

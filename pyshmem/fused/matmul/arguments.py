@@ -59,6 +59,7 @@ class Problem(NamedTuple):
     n: int
     plans: dict[Any, Any]
     invariant: bool = False  # batch invariant: one kind of tiles for all numbers of rows
+    blocks: Any = None  # of elements in blocks, which are bytes here: a BlockProduct
 
     def plan(self, key: Any, make: Callable[[], Any]) -> Any:
         """What ``make`` gave for ``key`` and calls like this one."""
@@ -75,6 +76,8 @@ class Problem(NamedTuple):
 
     def n_scales(self, rows: int) -> int:
         """How many scales so many rows of x have."""
+        if self.blocks is not None:
+            return int(self.blocks.count_scales(rows))
         return 0 if self.scale_x is None else rows if self.by_row else 1
 
     def read(self, *more: tuple[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -148,7 +151,7 @@ def _check(
         check_tensor("bias", bias, (kind,), 1)
         if bias.shape[0] != w.shape[1]:
             raise ValueError(f"bias has {bias.shape[0]} elements, w has {w.shape[1]} columns")
-    given = _rows(operation, x, rows, space)
+    given = rows_of_members(operation, x, rows, space)
     # The same on all members: one scale of a member with one row does not say for what it stands.
     uneven = operation == "all_gather_matmul" and len(set(given)) > 1
     by_row = _is_by_row(scale_x, x.shape[0], uneven)
@@ -213,7 +216,7 @@ def _as_tensor(scale: Any, x: torch.Tensor) -> torch.Tensor:
     return torch.full((1,), float(scale), dtype=torch.float32, device=x.device)
 
 
-def _rows(
+def rows_of_members(
     operation: str, x: torch.Tensor, given: tuple[int, ...] | None, space: Workspace
 ) -> tuple[int, ...]:
     """Who has which rows, as given or as the operation has it."""

@@ -43,7 +43,10 @@ def shard_channel(p: Problem) -> tuple[CopyChannel, int]:
     """The channel by which shards of x come, and where in a slot their scales are."""
     nbytes = max(p.rows) * p.k * p.x.dtype.itemsize
     scales_at = -(-nbytes // 256) * 256
-    return CopyChannel(p.space, "matmul shards", scales_at + 4 * p.n_scales(max(p.rows))), scales_at
+    size = 0 if p.scale_x is None else p.scale_x.itemsize
+    return CopyChannel(
+        p.space, "matmul shards", scales_at + size * p.n_scales(max(p.rows))
+    ), scales_at
 
 
 def send_shard(
@@ -82,8 +85,8 @@ def shard_of(
     shard = channel.view(member, slice(0, rows), p.k, p.x.dtype)
     if p.scale_x is None:
         return shard, None
-    nbytes = 4 * p.n_scales(rows)
-    return shard, channel.bytes_of(member)[scales_at : scales_at + nbytes].view(torch.float32)
+    nbytes = p.scale_x.itemsize * p.n_scales(rows)
+    return shard, channel.bytes_of(member)[scales_at : scales_at + nbytes].view(p.scale_x.dtype)
 
 
 class _Gather(NamedTuple):

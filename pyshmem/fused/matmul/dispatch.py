@@ -56,7 +56,8 @@ def _agree(p: Problem, algorithm: str | None) -> None:
     """What has to be alike on all members: compared once, and in checking mode in each call."""
     if not p.space.checks and p.plans.get(("agreed", algorithm)):
         return
-    facts = algorithm, p.x.dtype, p.out_dtype, p.by_row, layout_of(p) is None
+    kind = p.x.dtype if p.blocks is None else p.blocks.formats[0]
+    facts = algorithm, kind, p.out_dtype, p.by_row, layout_of(p) is None
     if p.operation != "all_gather_matmul":
         p.space.agree(p.operation, p.rows, p.n, *facts)
     else:

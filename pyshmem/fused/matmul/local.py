@@ -100,6 +100,10 @@ def _multiply(
     p: Problem, out: torch.Tensor, x: torch.Tensor, scale_x: torch.Tensor | None, whole: bool
 ) -> None:
     bias, activation = (p.bias, p.activation) if whole else (None, None)
+    if p.blocks is not None:
+        product = p.blocks.product(x, scale_x)
+        finish(out, product, scales=p.blocks.scales(), bias=bias, activation=activation)
+        return
     if p.x.dtype != FP8:
         if bias is None:
             torch.mm(x, p.w, out=out)

@@ -33,6 +33,8 @@ def why_no_tiles(p: Problem) -> str | None:
         return "kernels do not reach all peers (PYSHMEM_P2P=0, or other hosts)"
     if p.rows != share_of_rows(p.n_rows, p.space.n_pes):
         return f"rows {p.rows} are not those of share_of_rows({p.n_rows}, {p.space.n_pes})"
+    if p.blocks is not None:
+        return "tiles do not multiply elements whose blocks have scales"
     if p.x.dtype == FP8 and p.k % 16:
         return f"k is {p.k}, and rows of float8_e4m3fn are multiples of 16 bytes there"
     return None

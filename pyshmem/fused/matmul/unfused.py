@@ -55,9 +55,9 @@ def gather_plainly(p: Problem, out: torch.Tensor, gathered: torch.Tensor | None)
         return
     scales: Any = [None] * len(p.rows)
     if p.scale_x is not None:
-        count = p.n_scales(max(p.rows))
-        found = all_gather_bytes(p.space, as_bytes(p.scale_x), 4 * count, "scales")
-        scales = found.view(torch.float32)
+        nbytes = p.scale_x.itemsize * p.n_scales(max(p.rows)) + 15 & -16
+        found = all_gather_bytes(p.space, as_bytes(p.scale_x), nbytes, "scales")
+        scales = found.view(p.scale_x.dtype)
     for member, shard in enumerate(plan.shards):
         scale = None if p.scale_x is None else scales[member][: p.n_scales(p.rows[member])]
         multiply(p, out[p.rows_of(member)], shard, scale, whole=True)

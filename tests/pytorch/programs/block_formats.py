@@ -295,8 +295,10 @@ def dispatch_graphs() -> None:
 def graphs() -> None:
     """In a CUDA graph, with a global scale that changes between replays."""
     weight, stream = torch.randn(4096, device=HERE).bfloat16(), torch.cuda.Stream()
-    for algorithm, name in itertools.product(ALGORITHMS, ("mxfp8_swizzled", "nvfp4")):
-        x = torch.ones(128, 4096, dtype=torch.bfloat16, device=HERE)
+    cases = list(itertools.product(ALGORITHMS, ("mxfp8_swizzled", "nvfp4"), (128,)))
+    cases += [("one_shot", name, 16) for name in ("mxfp8", "nvfp4")]  # three programs a row
+    for algorithm, name, tokens in cases:
+        x = torch.ones(tokens, 4096, dtype=torch.bfloat16, device=HERE)
         unit = torch.ones(1, device=HERE) if name == "nvfp4" else None
         with torch.cuda.stream(stream):
             norm(x, weight, quantize=name, global_scale=unit, algorithm=algorithm)

@@ -68,3 +68,15 @@ def swizzled(scales: np.ndarray) -> np.ndarray:
             tile = row // 128 * (wide // 4) + block // 4
             out[tile * 512 + row % 32 * 16 + row % 128 // 32 * 4 + block % 4] = scales[row, block]
     return out.reshape(high, wide)
+
+
+def values(elements: np.ndarray, scales: np.ndarray, kind: str, unit: float = 1.0) -> np.ndarray:
+    """What bytes of rows, and of their scales in the plain layout, stand for; float64."""
+    if kind == "mxfp8":
+        found = elements.view(_E4M3).astype(np.float64)
+        factors = scales.view(_E8M0).astype(np.float64)
+    else:
+        codes = np.stack([elements & 15, elements >> 4], -1).reshape(len(elements), -1)
+        found = codes.astype(np.uint8).view(_E2M1).astype(np.float64)
+        factors = scales.view(_E4M3).astype(np.float64) * np.float64(np.float32(unit))
+    return found * np.repeat(factors, GROUP[kind], 1)[:, : found.shape[1]]

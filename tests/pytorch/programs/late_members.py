@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Steps of experts that leave out members which are late; the program checks itself.
 
-Arguments: ``alike``; ``held`` PLACE SECONDS; ``stopped`` MEMBER STEPS SECONDS; on GPUs
+Arguments: ``alike``; ``held`` PLACE SECONDS [STEPS]; ``stopped`` MEMBER STEPS SECONDS; on GPUs
 ``asleep`` STEPS SECONDS.
 """
 
@@ -211,12 +211,17 @@ PLACES = {
 }
 
 
-def held(place: str, timeout: float) -> None:
-    """A member that is late in one place: the others go on, and it is back once it is let go."""
+def held(place: str, timeout: float, least: int = 8) -> None:
+    """A member that is late in one place: the others go on, and it is back once it is let go.
+
+    Of many steps it is one in the first third.
+    """
     late, steps, calls, absent = 1 % n, [], [0] * n, 0
     if me == late:
-        Gate(*PLACES[place])
-    while not together(steps, 8):
+        owner, name, launch = PLACES[place]
+        a_step = 2 if name == "end_operation" else 1
+        Gate(owner, name, launch + a_step * (least // 3 - 2))
+    while not together(steps, least):
         steps.append(one_step(len(steps) + 1, calls, timeout))
         number, mask = steps[-1]
         absent += me != late and (number == 0 or not mask >> late & 1)
@@ -312,7 +317,7 @@ with pyshmem.init() as job:
         alike()
         refusals()
     elif part == "held":
-        held(options[0], float(options[1]))
+        held(options[0], float(options[1]), *map(int, options[2:]))
     elif part == "asleep":
         asleep(int(options[0]), float(options[1]))
     else:

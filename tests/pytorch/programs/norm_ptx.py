@@ -65,6 +65,11 @@ BLOCKS = {
     "quantise_nvfp4": ("quantise", BYTES, {"BLOCKS": ("nvfp4", 3072, 192, 16, 2, True, True, 1, 4096)}),
 }  # fmt: skip
 BLOCKS |= {
+    name.replace("quantise", "dequantise"): ("dequantise", {"x": "*u8", "scales": "*u8"}, given[2])
+    for name, given in BLOCKS.items()
+}
+BLOCKS |= {
+    "units_parts_nvfp4": ("units", BYTES, UNITS | NVFP4 | {"PARTS": 3}),
     "units_mxfp8": ("units", BYTES, UNITS | MXFP8),
     "units_nvfp4": ("units", BYTES, UNITS | NVFP4),
     "pull_mxfp8": ("pull", BYTES, PULL | MXFP8),
@@ -72,7 +77,10 @@ BLOCKS |= {
     "two_shot_nvfp4": ("two_shot", BYTES, {"TEAM": 0} | NVFP4),
 }
 #: For sm_100 and sm_120 as well.
-BLACKWELL = ("quantise_mxfp8", "quantise_nvfp4", "units_nvfp4")
+BLACKWELL = (
+    "quantise_mxfp8", "quantise_nvfp4", "dequantise_mxfp8", "dequantise_nvfp4", "units_nvfp4",
+    "units_parts_nvfp4",
+)  # fmt: skip
 
 
 #: Kernels of other files.
@@ -81,6 +89,7 @@ OWN = {
     "push": norm_push_kernels.push,
     "units": norm_units_kernels.one_shot,
     "quantise": formats_kernels.quantise_rows,
+    "dequantise": formats_kernels.dequantise_rows,
 }
 
 
