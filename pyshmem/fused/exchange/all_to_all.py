@@ -188,7 +188,7 @@ def low_latency_all_gather(
 
 
 def _gather_blocks(x: BlockTensor, team: Team, algorithm: str | None, out: Any) -> BlockTensor:
-    """Scales in tiles go tile by tile if no tile has rows of two members; else they are laid out anew."""
+    """Scales in tiles go by tiles if no tile has rows of two members; else they are laid out anew."""
     if torch.compiler.is_compiling():
         raise errors.UnsupportedError(
             "low_latency_all_gather of blocks is not traced by torch.compile"
