@@ -16,8 +16,6 @@ pytest.importorskip("triton")
 PROGRAMS = Path(__file__).parent / "programs"
 ALONE = {"OMP_NUM_THREADS": "1"}
 
-from torch.testing._internal import common_quantized  # noqa: E402
-
 sys.path.insert(0, str(PROGRAMS))
 import formats_model as model  # noqa: E402
 
@@ -89,8 +87,8 @@ def test_the_models_scales_are_torchs_casts() -> None:
     assert np.array_equal(scales, wanted.view(torch.uint8).numpy())
 
 
-def test_the_models_blocks_are_torchs_conversions() -> None:
-    """All of it: E8M0 and E4M3 by torch's casts, E2M1 and tiles by the helpers of its own tests."""
+def test_the_models_blocks_are_torchs_casts() -> None:
+    """Of MXFP8: scales are powers of two that torch casts to E8M0, elements quotients that it casts."""
     x = np.random.default_rng(5).standard_normal((300, 96)).astype(np.float32)
     x *= np.exp2(np.random.default_rng(6).integers(-9, 9, (300, 1))).astype(np.float32)
     x[::4] = np.random.default_rng(7).integers(-24, 25, x[::4].shape) / 4  # ties
@@ -100,13 +98,3 @@ def test_the_models_blocks_are_torchs_conversions() -> None:
     assert np.array_equal(power.to(torch.float8_e8m0fnu).view(torch.uint8)[..., 0].numpy(), scales)
     cast = (blocks / power).clamp(-448, 448).to(torch.float8_e4m3fn).view(torch.uint8)
     assert np.array_equal(cast.view(300, -1).numpy(), elements)
-    elements, scales = model.bits(x, "nvfp4", 0.3)
-    blocks, unit = torch.from_numpy(x).view(300, -1, 16), torch.tensor(0.3)
-    kept = (blocks.abs().amax(-1, keepdim=True) / (6 * unit)).clamp(max=448).to(torch.float8_e4m3fn)
-    assert np.array_equal(kept.view(torch.uint8)[..., 0].numpy(), scales)
-    steps = kept.float() * unit
-    inverse = torch.where(steps == 0, 0.0, 1 / steps)
-    codes = common_quantized._f32_to_floatx_unpacked((blocks * inverse).view(300, -1), 2, 1)
-    assert np.array_equal(common_quantized.pack_uint4(codes).numpy(), elements)
-    tiles = common_quantized.to_blocked(torch.from_numpy(scales)).view(-1)
-    assert np.array_equal(tiles.numpy(), model.swizzled(scales).reshape(-1))

@@ -79,7 +79,6 @@ BLOCKS |= {
 #: For sm_100 and sm_120 as well.
 BLACKWELL = (
     "quantise_mxfp8", "quantise_nvfp4", "dequantise_mxfp8", "dequantise_nvfp4", "units_nvfp4",
-    "units_parts_nvfp4",
 )  # fmt: skip
 
 
