@@ -201,8 +201,8 @@ def _plan(space: Workspace, given: Request, algorithm: str, invariant: bool) -> 
     # Also a team of one PE has its workspace: the job's other PEs take part in making it.
     where: Any = ()
     if runtime.n_pes() > 1 and algorithm == "one_shot":
-        shared = all_p2p and _parts(space, given, invariant) > 1
-        where = (_parts_where if shared else _units_where if all_p2p else _one_shot_where)(
+        in_parts = all_p2p and _parts(space, given, invariant) > 1
+        where = (_parts_where if in_parts else _units_where if all_p2p else _one_shot_where)(
             space, given
         )
     elif runtime.n_pes() > 1 and algorithm == "pull":
