@@ -122,10 +122,7 @@ def all_gather_matmul(
     if isinstance(x_shard, BlockTensor) or isinstance(w, BlockTensor):
         _refuse_of_blocks(scale_x, scale_w, algorithm, wants)
         p = block_problem(x_shard, w, bias, activation, out_dtype, rows, team)
-        product = result("out", out, (p.n_rows, p.n), p.out_dtype, p.x, p.read())
-        with torch.no_grad():
-            gather(p, product, None, algorithm)
-        return product
+        return _of_blocks(p, out, algorithm)
     given = x_shard, w, bias, activation, scale_x, scale_w, out_dtype, rows, team
     if _needs_operator(x_shard, w, bias):
         keep = wants or _needs_grad(w)
@@ -159,6 +156,13 @@ def _refuse_of_blocks(scale_x: Any, scale_w: Any, algorithm: str | None, gathers
         raise ValueError(
             "gather_out would have elements without their scales: low_latency_all_gather has both"
         )
+
+
+def _of_blocks(p: Problem, out: Any, algorithm: str | None) -> torch.Tensor:
+    product = result("out", out, (p.n_rows, p.n), p.out_dtype, p.x, p.read())
+    with torch.no_grad():
+        gather(p, product, None, algorithm)
+    return product
 
 
 @on_tensors
