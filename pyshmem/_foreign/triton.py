@@ -95,7 +95,7 @@ def after_compilation(call: Callable[..., Any]) -> Callable[..., Any] | None:
     return before
 
 
-def compile_one_at_a_time(guard: Callable[[str], AbstractContextManager[None]]) -> None:
+def compile_one_at_a_time(guard: Callable[[str], AbstractContextManager[object]]) -> None:
     """Kernels are compiled within ``guard``, which gets a hash of the source. A second time is nothing.
 
     Processes that start together would else compile a kernel each: Triton looks for its file before it

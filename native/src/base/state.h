@@ -25,6 +25,7 @@ typedef struct pysh_arena {
     char **peer;                /* [n_pes] where the calling process reaches the peers' arena; NULL entry: it cannot */
     bool grows;                 /* it has addresses for `nbytes`, and memory for the first `mapped` */
     _Atomic int64_t mapped;     /* grows in collective calls; release by those, acquire by who checks a place */
+    const char *fixed;          /* why it does not grow; "" or NULL: nothing to say */
     bool cpu_visible;           /* false: a GPU's memory, only accel->copy reaches it */
     int64_t tables, tables_end; /* what kernels and messages of others may name of it: tables of kernels' collectives */
 } pysh_arena_t;

@@ -150,7 +150,7 @@ static int exhausted(const ask_t *ask, int64_t refusal) {
                          pysh_bytes_text(allocator->nbytes));
     if (refusal == PYSH_ALLOCATOR_NO_METADATA)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for the book of the %s heap", pysh_heap_name(ask->heap));
-    why = ask->heap == ISHMEMX_HEAP_DEVICE ? ishmemx_device_heap_fixed() : "";
+    why = pysh.arena[ask->heap].fixed ? pysh.arena[ask->heap].fixed : "";
     return pysh_fail(
         ISHMEMX_ERR_MEMORY,
         "symmetric %s heap exhausted: %s requested, %s free, largest block %s; raise PYSHMEM_%s (now %s)%s%s",

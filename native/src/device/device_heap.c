@@ -118,6 +118,7 @@ static int arena_make(pysh_arena_t *arena, enum grows grows, int64_t *nbytes_p) 
     int64_t asked = *nbytes_p;
     int status;
 
+    arena->fixed = why_fixed;
     arena->grows = grows != FIXED;
     status = pysh.accel->arena(nbytes_p, arena->grows, &arena->base, arena->peer);
     if (!status || grows == FIXED || pysh_is_unfinished(status))

@@ -330,7 +330,8 @@ def _store_third(
     """Third ``k`` of a row in blocks; the last quarter of the tile is left out if nothing is in it."""
     THIRD: tl.constexpr = ROW.THIRD
     UNITS: tl.constexpr = ROW.UNITS
-    PER: tl.constexpr = ROW.HIDDEN // WORDS
+    HIDDEN: tl.constexpr = ROW.HIDDEN
+    PER: tl.constexpr = HIDDEN // WORDS
     low, high = values[k * PER], values[k * PER + PER - 1]
     if UNITS < 1024 or 4 * THIRD > 3 * UNITS:
         _store_blocks((low, high), k, place, _lanes(UNITS), like, out, scales, unit, WORDS, ROW)
@@ -357,7 +358,8 @@ def _store_blocks(
     FORMAT: tl.constexpr = BLOCKS.FORMAT
     SWIZZLED: tl.constexpr = BLOCKS.SWIZZLED
     GROUP: tl.constexpr = ROW.GROUP
-    PER: tl.constexpr = ROW.HIDDEN // WORDS
+    HIDDEN: tl.constexpr = ROW.HIDDEN
+    PER: tl.constexpr = HIDDEN // WORDS
     wide: tl.constexpr = GROUP // PER  # words of a block
     many: tl.constexpr = lanes.numel // wide
     count: tl.constexpr = (WORDS + wide - 1) // wide

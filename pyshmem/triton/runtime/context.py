@@ -241,7 +241,7 @@ def _remember_compiled(**compiled: Any) -> None:
         remember_kernel(*describe_kernel(kernel.fn))
 
 
-def compiling(name: str) -> AbstractContextManager[None]:
+def compiling(name: str) -> AbstractContextManager[object]:
     """Of the PEs of a host one compiles a kernel: the others wait, and find it in Triton's files."""
     return kept_files.one_at_a_time(kept_files.folder() / f"triton-{name[:32]}")
 
