@@ -53,8 +53,10 @@ def test_kernels_compile_for_gpus(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     every = json.loads(done.stdout)
     for name, text in every["blocks"].items():
-        assert "cvt.rn.satfinite.e4m3x2.f32" in text, name
-        assert ("div.rn.f32" in text) == ("nvfp4" in name), f"{name}: scales of NVFP4 are quotients"
+        makes, nvfp4 = not name.startswith("dequantise"), "nvfp4" in name
+        # ptxas 12.8 loses scales of NVFP4 that this instruction made: formats/block_kernels.py
+        assert ("cvt.rn.satfinite.e4m3x2.f32" in text) == (makes and not nvfp4), name
+        assert ("div.rn.f32" in text) == (makes and nvfp4), f"{name}: scales of NVFP4 are quotients"
         assert f".target sm_{name.partition(' ')[2] or '90'}" in text, name
     texts = every["norms"]
     for name, text in texts.items():

@@ -17,6 +17,7 @@ _E4M3_EXPONENT = tl.constexpr(8)  # of its largest number, 448
 _INFINITY_BITS = tl.constexpr(0x7F800000)  # bits above are those of NaN
 _NAN_BITS = tl.constexpr(0x7FC00000)
 _E2M1_MAX = tl.constexpr(6.0)
+_TWO_TO_120 = tl.constexpr(1.329227995784916e36)
 _SIXTH = tl.constexpr(0.1666666716337204)  # the float32 next to 1 / 6
 
 
@@ -81,6 +82,29 @@ def _one_over(steps):
 
 
 @device_function
+def _e4m3_bytes(values):
+    """Of what is at least 0: to the nearest, ties to even; what is too large becomes the largest.
+
+    As arithmetic, the way of ``_nvfp4_sizes``: where the instruction for it is followed by the one back
+    and nothing branches, ptxas 12.8 loses its result and reads a register that nobody wrote.
+    """
+    wrong = values != values
+    values = tl.minimum(values, 512.0)
+    powers = (values.to(tl.int32, bitcast=True) & _INFINITY_BITS).to(tl.float32, bitcast=True)
+    powers = tl.maximum(powers, 0.015625)  # below it, the smallest with a leading 1, steps stay
+    steps = tl.fma(powers, 1048576.0, values).to(tl.int32, bitcast=True) & 31
+    made = tl.minimum((powers.to(tl.int32, bitcast=True) >> 20) - 968 + steps, 126)
+    return tl.where(wrong, 127, made)
+
+
+@device_function
+def _e4m3_sizes(made):
+    """What such bytes stand for, float32: their bits as a float32's, whose exponent is off by 120."""
+    sizes = (made << 20).to(tl.float32, bitcast=True) * _TWO_TO_120
+    return tl.where(made == 127, float("nan"), sizes)
+
+
+@device_function
 def nvfp4_scales(largest, global_scale, GLOBAL: tl.constexpr):
     """Scales of blocks, as E4M3 bytes, and what their elements are multiplied by, float32.
 
@@ -88,16 +112,16 @@ def nvfp4_scales(largest, global_scale, GLOBAL: tl.constexpr):
     """
     most = largest.to(tl.float32, bitcast=True)
     if not GLOBAL:
-        scales = _sixth(most).to(tl.float8e4nv)
-        steps = scales.to(tl.float32)
+        scales = _e4m3_bytes(_sixth(most))
+        steps = _e4m3_sizes(scales)
         none = steps == 0.0
         inverse = tl.where(none, 0.0, _one_over(steps))
     else:
-        scales = _quotient(most, _E2M1_MAX * global_scale).to(tl.float8e4nv)
-        steps = scales.to(tl.float32) * global_scale
+        scales = _e4m3_bytes(_quotient(most, _E2M1_MAX * global_scale))
+        steps = _e4m3_sizes(scales) * global_scale
         none = steps == 0.0
         inverse = tl.where(none, 0.0, _quotient(1.0, tl.where(none, 1.0, steps)))
-    return scales.to(tl.uint8, bitcast=True), inverse
+    return scales.to(tl.uint8), inverse
 
 
 @device_function
