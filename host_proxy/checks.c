@@ -43,14 +43,16 @@ static int check_local(uint64_t place, uint64_t nbytes, const char *what) {
                          nbytes, place, pysh.pe);
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++) {
         uint64_t base = (uint64_t)(uintptr_t)pysh.arena[heap].base, size = (uint64_t)pysh.arena[heap].nbytes;
-        bool leaves = place - base < size && nbytes > size - (place - base);
+        bool begins = pysh.arena[heap].base && place - base < size;
+        bool leaves = begins && pysh_place_wrong(heap, place - base, nbytes) == PYSH_WRONG_RANGE;
 
         if (pysh.arena[heap].base && (leaves || base - place - 1 < nbytes - 1))
             return pysh_fail(ISHMEMX_ERR_ARGUMENT,
                              "%s: %" PRIu64 " bytes at %#" PRIx64 " are in part on the %s heap, which has %" PRIu64
                              " bytes from %#" PRIx64,
-                             what, nbytes, place, heap == ISHMEMX_HEAP_HOST ? "host" : "device", size, base);
-        if (place - base < size && (status = check_kept(heap, place - base, nbytes, what)))
+                             what, nbytes, place, heap == ISHMEMX_HEAP_HOST ? "host" : "device", pysh_place_bytes(heap),
+                             base);
+        if (begins && (status = check_kept(heap, place - base, nbytes, what)))
             return status;
     }
     return ISHMEMX_OK;

@@ -264,3 +264,26 @@ def test_all_pes_say_the_same(run_pes: Callable) -> None:
     """
     done = run_pes(2, program, device="sim", check=False)
     assert done.stdout.count("True") == 2
+
+
+OUTSIDE = """
+    from pyshmem._core.library import check, lib
+    array = make(1, 5)
+    place = array.__array_interface__["data"][0]
+    local, outside = place, place + (1 << 30)
+    context = pyshmem.CTX_DEFAULT.handle
+    for call, dest, source in (lib.ishmemx_put, outside, local), (lib.ishmemx_get, local, outside):
+        try:
+            check(call(context, dest, source, 8, right))
+        except ValueError as error:
+            print(error)
+    pyshmem.barrier_all()
+"""
+
+
+def test_addresses_without_memory_are_refused(run_pes: Callable) -> None:
+    """They are the heap's, but it has not grown so far."""
+    done = run_pes(2, BEGIN + OUTSIDE, device="sim", env=GROWS, check=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4, lines
+    assert all("8 bytes leave the device heap, which ends 0 bytes behind" in line for line in lines)

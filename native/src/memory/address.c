@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "memory/allocator.h"
 #include "memory/heap.h"
+#include "memory/place.h"
 #include "memory/pools.h"
 #include "memory/registered.h"
 #include "memory/static_share.h"
@@ -32,13 +33,15 @@ int pysh_heap_locate(const void *address, size_t nbytes, const char *what, int *
     for (int heap = 0; heap < PYSH_ARENA_COUNT; heap++) {
         const pysh_arena_t *arena = &pysh.arena[heap];
         uintptr_t offset = (uintptr_t)address - (uintptr_t)arena->base;
+        size_t left;
 
         if (offset >= (uintptr_t)arena->nbytes)
             continue;
-        if (nbytes > (uintptr_t)arena->nbytes - offset)
+        left = pysh_place_bytes(heap);
+        left = offset < left ? left - offset : 0;
+        if (nbytes > left)
             return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: %zu bytes leave the %s, which end%s %zu bytes behind %p", what,
-                             nbytes, arena_names[heap], heap == PYSH_STATICS ? "" : "s",
-                             (size_t)((uintptr_t)arena->nbytes - offset), address);
+                             nbytes, arena_names[heap], heap == PYSH_STATICS ? "" : "s", left, address);
         *heap_p = heap;
         *offset_p = (int64_t)offset;
         return ISHMEMX_OK;

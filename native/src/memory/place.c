@@ -38,8 +38,9 @@ static bool is_kept(const pysh_arena_t *arena, uint64_t offset, size_t nbytes) {
            !is_between(offset, nbytes, arena->tables, arena->tables_end);
 }
 
-/* Bytes of an arena that may be named. */
-static uint64_t bytes_of(const pysh_arena_t *arena) {
+uint64_t pysh_place_bytes(int heap) {
+    const pysh_arena_t *arena = &pysh.arena[heap];
+
     return (uint64_t)(arena->grows ? atomic_load_explicit(&arena->mapped, memory_order_acquire) : arena->nbytes);
 }
 
@@ -50,7 +51,7 @@ enum pysh_wrong pysh_place_wrong(int heap, uint64_t offset, size_t nbytes) {
     if (heap < 0 || heap >= PYSH_ARENA_COUNT || !arena[heap].base)
         return PYSH_WRONG_HEAP;
     arena += heap;
-    all = bytes_of(arena);
+    all = pysh_place_bytes(heap);
     if (offset >= all || nbytes > all - offset)
         return PYSH_WRONG_RANGE;
     return nbytes && heap < ISHMEMX_HEAP_COUNT && is_kept(arena, offset, nbytes) ? PYSH_WRONG_SYSTEM : PYSH_RIGHT;

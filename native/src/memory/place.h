@@ -26,6 +26,9 @@ enum pysh_wrong {
 
 /* "it leaves the heap": behind the name of who refused; for any number. */
 const char *pysh_wrong_text(int wrong);
+/* Bytes of the own arena `heap` that anybody may name: of one that grows those it has memory for by now, not its
+ * addresses. */
+uint64_t pysh_place_bytes(int heap);
 /* Of nbytes at `offset` of the own arena `heap`: HEAP, RANGE, SYSTEM or RIGHT. */
 enum pysh_wrong pysh_place_wrong(int heap, uint64_t offset, size_t nbytes);
 /* Of an atomic operation there: ATOMIC, HEAP, RANGE, SYSTEM, ALIGNMENT or RIGHT. */

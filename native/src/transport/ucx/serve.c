@@ -7,6 +7,7 @@
 #include "base/cpu_amo.h"
 #include "base/elements.h"
 #include "base/state.h"
+#include "memory/place.h"
 #include "node/control.h"
 #include "node/node.h"
 #include "node/sleep.h"
@@ -19,12 +20,13 @@ void pysh_ucx_wake(void) {
 /* nbytes at the head's place, or NULL. Flags and messages of the library lie in system regions. */
 static char *place(const pysh_ucx_head_t *head, uint64_t nbytes) {
     const pysh_arena_t *arena = pysh.arena;
+    uint64_t all;
 
     if (head->heap >= PYSH_ARENA_COUNT)
         return NULL;
     arena += head->heap;
-    if (!arena->base || !arena->cpu_visible || head->offset > (uint64_t)arena->nbytes ||
-        nbytes > (uint64_t)arena->nbytes - head->offset)
+    all = pysh_place_bytes((int)head->heap);
+    if (!arena->base || !arena->cpu_visible || head->offset > all || nbytes > all - head->offset)
         return NULL;
     return arena->base + head->offset;
 }
