@@ -221,8 +221,9 @@ def test_kernels_compile_for_gpus_with_wide_accesses(ptx: dict[str, str]) -> Non
         assert not stores, f"{name} stores data in small pieces: {stores}"
     assert "st.global.wt.b64" in ptx["dispatch_at_once-90"], "numbers for the host"
     assert "st.release.sys.global" in ptx["dispatch_decode-90"]
-    for name in ("dispatch_decode-90", "dispatch_decode_nvfp4-90"):
-        assert "cvt.rn.satfinite.e4m3x2.f32" in ptx[name]
+    assert "cvt.rn.satfinite.e4m3x2.f32" in ptx["dispatch_decode-90"]
+    # ptxas 12.8 loses scales of NVFP4 that this instruction made: fused/formats/block_kernels.py
+    assert "cvt.rn.satfinite.e4m3x2.f32" not in ptx["dispatch_decode_nvfp4-90"]
     assert "ld.acquire.sys.global.b64" in ptx["await_word-90"]
     assert "%globaltimer" in ptx["await_word-90"], "its deadline"
     for name in ("decode_parts", "own_parts", "group_matmul_tiles", "group_matmul_weights"):
