@@ -210,10 +210,10 @@ extern pysh_cuda_t pysh_cuda;
 int pysh_cuda_open(int *count_p);
 /* SYSTEM with the driver's name and text of `result`; `format` says what was tried. */
 int pysh_cuda_fail(CUresult result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Does it make memory whose handle is a descriptor? */
+bool pysh_cuda_shares(CUdevice device);
 /* A stream capture in global mode on one thread forbids all threads in that mode, which is the initial one, most of the
  * driver's calls: the call fails and the capture is lost. Between these two the calling thread is in relaxed mode, in
  * which it is free of other threads' captures. The first returns the mode for the second to bring back. */
 int pysh_cuda_relax(void);
-/* Does it make memory whose handle is a descriptor? */
-bool pysh_cuda_shares(CUdevice device);
 void pysh_cuda_restore(int mode);
