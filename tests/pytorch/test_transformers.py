@@ -23,6 +23,13 @@ def test_tiny_models_are_as_on_one_pe(run_pes: Callable) -> None:
     run(run_pes, 2, "models", device="sim")
 
 
+@pytest.mark.parametrize(("n", "kinds"), [(2, "llama,qwen3,mixtral"), (3, "llama"), (4, "mixtral")])
+def test_models_have_the_bits_of_one_pe_that_adds_in_pe_order(
+    n: int, kinds: str, run_pes: Callable
+) -> None:
+    run(run_pes, n, "ordered_models", kinds, device="sim")
+
+
 def test_logits_have_the_same_bits_in_any_batch(run_pes: Callable) -> None:
     run(run_pes, 2, "invariant_models", device="sim")
 
