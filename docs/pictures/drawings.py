@@ -226,7 +226,7 @@ def halo() -> Picture:
 
 
 #: The raw results that ``tokens_a_second`` draws.
-GENERATED = Path(__file__).parents[2] / "bench/results/2026-11-27-h100-x2-generate/generate_2.jsonl"
+GENERATED = Path(__file__).parents[2] / "bench/results/2026-11-27-h200-x2-generate/generate_1.jsonl"
 
 
 def tokens_a_second() -> Picture:
@@ -240,7 +240,7 @@ def tokens_a_second() -> Picture:
     p = Picture(
         "tokens-a-second",
         218,
-        "Tokens a second at batch 1 on two H100s",
+        "Tokens a second at batch 1 on two H200s",
         "Bars: tokens a second of models of hidden 2048 and 4096, in CUDA graphs and eager, by fused "
         "operations of pyshmem and by NCCL with a compiled norm.",
     )
