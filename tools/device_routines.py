@@ -104,7 +104,7 @@ def stage(build: Path, folder: Path) -> None:
     for module in (*build.glob("_native*.so"), *build.glob("_fast*.so")):
         shutil.copy(module, folder / "pyshmem" / "_core")
     library = folder / "pyshmem" / "lib"
-    library.mkdir()
+    library.mkdir(exist_ok=True)
     shutil.copy(build / "native" / "libpyshmem.so.0", library)
 
 

@@ -157,22 +157,24 @@ def table_of(rows: dict[str, table.Rows], source: str) -> table.Table:
 def show(measured: table.Table) -> None:
     """The table, to the user."""
 
-    def text(op: str, name: str) -> str:
+    def text(op: str, name: str, unit: str = "{}") -> str:
         rows = measured.rows.get(name)
         size = cutover.size_of(op, rows) if rows else cutover.NEVER
-        return "never" if size == cutover.NEVER else f"{size:,}"
+        return "never" if size == cutover.NEVER else unit.format(f"{size:,}")
 
     for op in cutover.SHAPED:
-        grid = Table(title=f"{op}: a copy engine from so many bytes of a call on")
-        for title in ("threads", *(f"{blocks} blocks" for blocks in cutover.BLOCKS)):
+        grid = Table(title=f"{op}: by a copy engine from so many bytes a call")
+        grids = (f"{blocks} block{'s' * (blocks > 1)}" for blocks in cutover.BLOCKS)
+        for title in ("threads", *grids):
             grid.add_column(title, justify="right")
         for threads in cutover.THREADS:
             names = (cutover.row_name(op, (threads, blocks)) for blocks in cutover.BLOCKS)
             grid.add_row(str(threads), *(text(op, name) for name in names))
         Console().print(grid)
     if "reduce" in measured.rows:
-        print(f"reduce: shares from {text('reduce', 'reduce')} bytes on")
-        print(f"ll: flags behind the data, no longer in it, from {text('ll', 'll')} bytes on")
+        unit = "from {} bytes on"
+        print(f"reduce, each PE sums a share: {text('reduce', 'reduce', unit)}")
+        print(f"ll, flags behind the data and no longer in it: {text('ll', 'll', unit)}")
 
 
 def write(measured: table.Table, path: Path) -> None:

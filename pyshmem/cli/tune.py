@@ -45,7 +45,7 @@ def tune(ctx: click.Context, what: str, n_pes: int, device: str | None, output: 
     keeps that in the same file; it needs torch and Triton.
 
     Jobs on such GPUs read it when they start. Tune with the number of PEs that your jobs have;
-    tables for other numbers and GPUs stay in the file.
+    tables for other numbers and GPUs stay in the file. Where no GPU is visible, --device sim tries it.
     """
     chosen = os.environ.get("PYSHMEM_TUNE_FILE")
     if chosen and not Path(chosen).exists():  # a job would refuse to start without it
@@ -57,6 +57,6 @@ def tune(ctx: click.Context, what: str, n_pes: int, device: str | None, output: 
     arguments += ["--quick"] if what == "quick" else []
     if what == "fused":
         needs = ("torch", "triton")
-        run_module(ctx, "pyshmem.bench.tune_fused", arguments, n_pes, device, needs)
+        run_module(ctx, "pyshmem.bench.tune_fused", arguments, n_pes, device, needs, simulate=False)
     else:
-        run_module(ctx, "pyshmem.bench.tune", arguments, n_pes, device)
+        run_module(ctx, "pyshmem.bench.tune", arguments, n_pes, device, simulate=False)

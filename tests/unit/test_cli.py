@@ -96,6 +96,22 @@ def test_measuring_says_what_it_needs(
     assert "doctor" in result.output
 
 
+@pytest.mark.parametrize("what", [(), ("quick",), ("fused",)], ids=" ".join)
+def test_tune_leaves_the_users_table_alone_where_there_is_no_gpu(
+    what: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(_job, "find_spec", lambda name: object())
+    monkeypatch.setattr(_job, "gpu_count", lambda: 0)
+    monkeypatch.delenv("PYSHMEM_DEVICE", raising=False)
+    monkeypatch.setenv("PYSHMEM_TUNE_FILE", str(tmp_path / "tuning.json"))
+    result = invoke("tune", *what, "-o", str(tmp_path / "tuning.json"))
+    assert result.exit_code == 1
+    assert "measures GPUs, and none is visible here" in result.output
+    assert "doctor" in result.output
+    assert "--device sim" in result.output
+    assert not list(tmp_path.iterdir())
+
+
 def test_run_passes_on_what_follows_the_target(tmp_path: Path) -> None:
     script = tmp_path / "show.py"
     script.write_text("import sys; print(sys.argv[1:])")
