@@ -23,12 +23,31 @@ PACKAGES = ("numpy", "cffi", "numba", "numba-cuda", "greenlet", "cupy", "triton"
 #: Operations, and when the bits of a row do not depend on what else is in the batch
 #: (``docs/semantics.md``).
 BATCH_INVARIANT = (
+    ("sum_reduce, sum_reduce_scatter", "always, with stream= too: in PE order"),
     ("all_reduce, reduce_scatter, expert_dispatch, expert_combine", "always"),
+    ("all_to_all, low_latency_all_gather", "always: nothing is added"),
+    ("ulysses_to_heads, ulysses_to_sequence", "always: nothing is added"),
     ("all_reduce_rmsnorm, flash_decode, group_matmul", "with batch_invariant=True"),
     ("all_gather_matmul, matmul_reduce_scatter, matmul_all_reduce", "with batch_invariant=True"),
     ("interop.transformers.use", "with batch_invariant=True, a model's logits"),
+    ("interop.vllm", "sums, with VLLM_BATCH_INVARIANT=1"),
+    ("interop.sglang", "sums and norms, in deterministic inference"),
     ("all_gather_group_matmul, group_matmul_reduce_scatter", "no"),
 )
+
+#: Plug-ins of inference engines: what turns them on, with what of theirs they ran, what was not tried.
+ENGINES = (
+    (
+        "vLLM", "VLLM_PLUGINS=pyshmem",
+        "vLLM's groups and communicators on CPUs; on GPUs classes like them",
+        "a server on GPUs, its speed, pipeline parallelism, sleep mode, checkpoints",
+    ),
+    (
+        "SGLang", "SGLANG_PLUGINS=pyshmem",
+        "SGLang's plug-ins and hooks on CPUs; on GPUs classes like its own",
+        "a server on GPUs, its speed, pipeline parallelism",
+    ),
+)  # fmt: skip
 
 
 class Gpu(NamedTuple):

@@ -72,6 +72,7 @@ def info(nodes: bool, heap: int | None, cflags: bool, libs: bool, pkg_config: bo
         *_accelerators(),
         _compiled(),
         _invariance(),
+        _engines(),
         _settings(),
     ):
         console.print(table)
@@ -213,6 +214,13 @@ def _invariance() -> Table:
     table = _table("Bits of a row that do not depend on its batch", "operations", "when")
     for names, how in facts.BATCH_INVARIANT:
         table.add_row(names, how)
+    return table
+
+
+def _engines() -> Table:
+    table = _table("Plug-ins of inference engines", "engine", "used with", "ran with", "not tried")
+    for row in facts.ENGINES:
+        table.add_row(*row)
     return table
 
 

@@ -7,9 +7,12 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
+import pyshmem
 import pyshmem.fused as fused
+from pyshmem._torch import tensors
 
 ops = torch.ops.pyshmem
 DTYPES = (torch.bfloat16, torch.float32, torch.float16)
@@ -111,6 +114,7 @@ class Maker:
     def sums(self, number: int) -> list[Case]:
         dtype, n = DTYPES[number % 3], self.n
         x = (self.rows(self.me, *self.sizes[:2]) * self.wide()).to(dtype)
+        boxes = self.symmetric(dtype), self.symmetric(dtype)
 
         def every(index: torch.Tensor) -> Any:
             return (ops.all_reduce(x[index], copy=True),)
@@ -124,10 +128,62 @@ class Maker:
         def kept(batch: list[int], _: Counts) -> list[int]:
             return even(batch, None)[self.me * len(batch) : (self.me + 1) * len(batch)]
 
+        def on_a_stream(index: torch.Tensor) -> Any:
+            mine, total = (box[: len(index)] for box in boxes)
+            mine.copy_(x[index])
+            pyshmem.sum_reduce(total, mine, stream=self.stream())
+            return (total.clone(),)
+
+        def share_on_a_stream(index: torch.Tensor) -> Any:
+            mine, total = boxes[0][: len(index)], boxes[1][: len(index) // n]
+            mine.copy_(x[index])
+            pyshmem.sum_reduce_scatter(total, mine, stream=self.stream())
+            return (total.clone(),)
+
         whole = every(self.pool)
         return [
             Case("all_reduce", dtype, every, whole),
+            Case("sum_reduce", dtype, on_a_stream, whole),
             Case("reduce_scatter", dtype, share, whole, even, kept),
+            Case("sum_reduce_scatter", dtype, share_on_a_stream, whole, even, kept),
+        ]
+
+    def symmetric(self, dtype: torch.dtype) -> torch.Tensor:
+        """Room on the device heap for all members' rows of twice the pool: batches may repeat rows."""
+        rows, hidden = 2 * self.n * self.sizes.pool, self.sizes.hidden
+        box = pyshmem.zeros(rows * hidden * dtype.itemsize, np.uint8, heap="device")
+        return tensors.over(box).view(dtype).view(rows, hidden)
+
+    def stream(self) -> Any:
+        """torch's; 0 is the simulator's that does everything at once."""
+        return torch.cuda.current_stream() if self.device.type == "cuda" else 0
+
+    def moves(self, number: int) -> list[Case]:
+        dtype, n, pool = DTYPES[number % 3], self.n, self.sizes.pool
+        x = self.rows(self.me, pool, self.sizes.columns, dtype=dtype)
+        parts = self.rows(self.me, pool, 2 * n, 3 * n, 8, dtype=dtype)  # positions, heads
+
+        def of_all(batch: list[int], _: Counts) -> list[int]:
+            return [row + pe * pool for pe in range(n) for row in batch]
+
+        def gather(index: torch.Tensor) -> Any:
+            return (fused.low_latency_all_gather(x[index]),)
+
+        def to_all(index: torch.Tensor) -> Any:
+            return (fused.all_to_all(torch.cat([x[index]] * n)),)
+
+        def turned(function: Callable[..., torch.Tensor], name: str) -> Case:
+            def call(index: torch.Tensor) -> Any:
+                return (function(parts[index]),)
+
+            return Case(name, dtype, call, call(self.pool))
+
+        whole = gather(self.pool)
+        return [
+            Case("low_latency_all_gather", dtype, gather, whole, kept=of_all),
+            Case("all_to_all", dtype, to_all, whole, kept=of_all),
+            turned(fused.ulysses_to_heads, "ulysses_to_heads"),
+            turned(fused.ulysses_to_sequence, "ulysses_to_sequence"),
         ]
 
     def weights(self, number: int, columns: int, dtype: torch.dtype) -> dict[str, Any]:
@@ -224,7 +280,17 @@ class Maker:
 
         what, fixed = (dtype, options), "max_tokens" in options
         whole = call(self.pool)
-        return [Case("expert_combine", what, call, whole, turned, turned, in_graphs=fixed)]
+        return [
+            Case(
+                "expert_dispatch, group_matmul, expert_combine",
+                what,
+                call,
+                whole,
+                turned,
+                turned,
+                in_graphs=fixed,
+            )
+        ]
 
     def cases(self, kind: str, number: int) -> list[Case]:
         """Those of a kind of ``KINDS``."""
@@ -232,7 +298,7 @@ class Maker:
         return made
 
 
-KINDS = ("norms", "sums", "attention", "experts", "gathers", "scatters")
+KINDS = ("norms", "sums", "attention", "experts", "gathers", "scatters", "moves")
 
 
 def _at(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
