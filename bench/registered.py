@@ -4,7 +4,8 @@
     python -m pyshmem run -n 2 bench/registered.py [turns]
 
 One JSON line a size and operation from PE 0: medians over turns that alternate between the two, in us.
-On GPUs also a kernel that stores to the address that ptr gives of either, by events of the GPU.
+On GPUs also, by events of the GPU: a kernel that stores to the address that ptr gives of either, many
+rounds in a launch; and fused operations whose input and output are either.
 """
 
 from __future__ import annotations
@@ -79,11 +80,55 @@ def measure_kernel(job: pyshmem.Job, size: int) -> None:
                 end.synchronize()
                 found[where].append(begin.elapsed_time(end) / count / rounds * 1e3)
         pyshmem.barrier_all()
+    say(job, "kernel", size, "device", found)
+    pyshmem.barrier_all()
+
+
+def measure_fused(job: pyshmem.Job, size: int) -> None:
+    """all_reduce_rmsnorm of rows of 4 KiB, and a product with its sum, both of bfloat16."""
+    import torch
+
+    from pyshmem import fused
+    from pyshmem.interop import torch as symmetric
+
+    where, width = f"cuda:{job.gpu}", 2048
+    extents, count = (size // 2 // width, width), 30
+    norm = torch.ones(width, dtype=torch.bfloat16, device=where)
+    weight = torch.full((width, width), 1 / width, dtype=torch.bfloat16, device=where)
+    pairs = {
+        "heap": [symmetric.ones(*extents, dtype=norm.dtype, heap="device") for _ in range(2)],
+        "registered": [torch.ones(extents, dtype=norm.dtype, device=where) for _ in range(2)],
+    }
+    held = [pyshmem.register(tensor) for tensor in pairs["registered"]]
+    for call, other in ((fused.all_reduce_rmsnorm, norm), (fused.matmul_all_reduce, weight)):
+        found: dict[str, list[float]] = {where: [] for where in pairs}
+        for turn in range(TURNS + 1):  # the first compiles
+            for kind, (x, out) in pairs.items():
+                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                for _ in range(3):
+                    call(x, other, out=out)
+                torch.cuda.synchronize()
+                pyshmem.barrier_all()
+                begin.record()
+                for _ in range(count):
+                    call(x, other, out=out)
+                end.record()
+                end.synchronize()
+                if turn:
+                    found[kind].append(begin.elapsed_time(end) / count * 1e3)
+        say(job, call.__name__, size, "device", found)
+    for registration in held:
+        registration.unregister()
+
+
+def say(
+    job: pyshmem.Job, operation: str, size: int, memory: str, found: dict[str, list[float]]
+) -> None:
     if job.my_pe == 0:
         us = {where: round(statistics.median(times), 3) for where, times in found.items()}
-        row = {"operation": "kernel", "bytes": size, "memory": "device", **us}
-        print(json.dumps(row | {"ratio": round(us["registered"] / us["heap"], 3)}))
-    pyshmem.barrier_all()
+        row = {"operation": operation, "bytes": size, "memory": memory, **us}
+        ratio = round(us["registered"] / us["heap"], 3)
+        print(json.dumps(row | {"ratio": ratio}), flush=True)
 
 
 def measure(job: pyshmem.Job, size: int, heap: Literal["host", "device"]) -> None:
@@ -100,19 +145,18 @@ def measure(job: pyshmem.Job, size: int, heap: Literal["host", "device"]) -> Non
                     if job.my_pe == 0:
                         pair = (array, source) if name == "put" else (source, array)
                         found[where].append(mean_us(call, (*pair, peer), count))
-            if job.my_pe == 0:
-                us = {where: round(statistics.median(times), 3) for where, times in found.items()}
-                row = {"operation": name, "bytes": size, "memory": heap, **us}
-                print(json.dumps(row | {"ratio": round(us["registered"] / us["heap"], 3)}))
+            say(job, name, size, heap, found)
     pyshmem.barrier_all()
 
 
 def main() -> None:
-    with pyshmem.init(heap_size="64M", device_heap_size="128M") as job:
+    with pyshmem.init(heap_size="64M", device_heap_size="512M") as job:
         for size in SIZES:
             measure(job, size, "device" if job.device == "cuda" else "host")
         for size in SIZES if job.device == "cuda" else ():
             measure_kernel(job, size)
+            if size >= 64 << 10:
+                measure_fused(job, size)
 
 
 if __name__ == "__main__":
