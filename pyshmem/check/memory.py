@@ -180,7 +180,7 @@ def allocated(array: Any, *, zero: bool, internal: bool) -> tuple[Any, ...] | No
         _know_peers(heap, span.address, offset)
     _counts[heap, offset] += 1
     size, end = span.dtype.itemsize, offset + span.nelems * span.dtype.itemsize
-    shape = tuple(int(n) for n in array.shape)
+    shape = tuple(int(n) for n in getattr(array, "shape", (span.nelems,)))
     if elements is not None:
         size, shape = elements[0], tuple(np.ravel(elements[1]).tolist())
     about = size, shape, zero, internal

@@ -119,6 +119,12 @@ REFUSED = """
     fixed = np.zeros(4)
     fixed.flags.writeable = False
     refused(lambda: register(fixed), ValueError, "read-only")
+    for objects in (np.zeros(4, object), np.zeros(4, [("a", object), ("b", int)])):
+        refused(lambda: register(objects), TypeError, "holds Python objects")
+    refused(lambda: register(np.ma.zeros(4)), TypeError, "masked array")
+    refused(lambda: register(np.int64(3)), TypeError, "is a scalar")
+    refused(lambda: register(bytearray(8)), TypeError, "is a bytearray")
+    refused(lambda: register(full(0 if me == 1 else 4, 0)), ValueError, "PE 1 cannot be registered: it")
     refused(lambda: register(full(5 + me, 0)), pyshmem.MismatchError, "bytes on PE")
     refused(lambda: register(array if me else boxes), ValueError, "memory of PE 0 cannot")
     one, two = register(array), register(other)
@@ -147,6 +153,8 @@ REFUSED = """
     pyshmem.barrier_all()
     two.unregister()
     one.unregister()
+    refused(lambda: register(everything[50 * (me == 1):][:50]) and register(everything[40:60]),
+            ValueError, "registered already")
     print("ok")
 """
 
@@ -154,6 +162,111 @@ REFUSED = """
 def test_what_is_refused_says_why(run_pes: Callable) -> None:
     done = run_pes(3, BEGIN + REFUSED, device="sim", check=True)
     assert done.stdout.split() == ["ok"] * 3
+
+
+ALL_KINDS = """
+    import mmap, os, tempfile
+
+    def there_and_back(array, value=1):
+        with pyshmem.register(array):
+            plain = np.asarray(array)
+            pyshmem.put(array, np.full(plain.shape, value + me).astype(plain.dtype), right)
+            pyshmem.barrier_all()
+            assert (np.asarray(array) == np.full(1, value + left).astype(plain.dtype)).all(), array
+            pyshmem.barrier_all()
+
+    row = np.zeros(100, np.int64)
+    not_aligned = np.frombuffer(bytearray(33), np.uint8)[1:].view(np.int64)
+    for array in (row[10:20], row.reshape(10, 10)[2:4], np.zeros(()), np.zeros((2, 3, 4)), not_aligned,
+                  np.matrix(np.zeros((2, 2)))):
+        there_and_back(array)
+    assert row[:10].sum() == row[40:].sum() == 0
+    for dtype in (">i8", bool, complex, np.float16, np.longdouble, "U3", "M8[s]"):
+        array = np.zeros(4, dtype)
+        with pyshmem.register(array):
+            pyshmem.put(array, np.array([me] * 4).astype(dtype), right)
+            pyshmem.barrier_all()
+            assert (array == np.array([left] * 4).astype(dtype)).all(), array
+            pyshmem.barrier_all()
+    fields = np.zeros(3, [("a", np.int32), ("b", np.float64)])
+    with pyshmem.register(fields):
+        source = fields.copy()
+        source["a"], source["b"] = me, me / 2
+        pyshmem.put(fields, source, right)
+        pyshmem.barrier_all()
+        assert fields["a"].tolist() == [left] * 3 and fields["b"].tolist() == [left / 2] * 3
+        pyshmem.barrier_all()
+    there_and_back(np.zeros((4, 2)) if me else np.zeros(8))  # other shapes of as many bytes
+
+    class Memory:  # of a library that has no more than an interface
+        __array_interface__ = row.__array_interface__
+    there_and_back(Memory())
+
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(bytes(1 << 15))
+        file.flush()
+        refused(lambda: pyshmem.register(np.memmap(file.name, np.int64, "r")), ValueError, "read-only")
+        there_and_back(np.memmap(file.name, np.int64, "c"))
+        mapped = np.memmap(file.name, np.int64, "r+")
+        there_and_back(mapped)
+        assert np.fromfile(file.name, np.int64)[-1] == 1 + left
+        held = pyshmem.register(mapped)
+        pyshmem.barrier_all()
+        os.truncate(file.name, 4096)
+        pyshmem.barrier_all()
+        source = np.zeros(mapped.size, np.int64)  # pages without a file behind them are no crash
+        if "deliver" not in os.environ["PYSHMEM_CHECK"]:  # a put that is held fails later
+            refused(lambda: pyshmem.put(mapped, source, right), pyshmem.ShmemError, "cannot be reached")
+        held.unregister()
+        refused(lambda: pyshmem.register(mapped), pyshmem.UnsupportedError, "behind its file's end")
+    left_over = pyshmem.register(row)
+    pyshmem.finalize()
+    for call in (left_over.unregister, lambda: pyshmem.register(row),
+                 lambda: pyshmem.put(row, row.copy(), right)):
+        try:
+            call()
+        except pyshmem.NotInitialized:
+            print("no job")
+    pyshmem.init(heap_size="16M", device_heap_size="16M")
+    refused(left_over.unregister, ValueError, "is not of this job")
+    there_and_back(row)
+    print("ok")
+"""
+
+
+@pytest.mark.parametrize(
+    ("n", "check"), [(2, "0"), (3, "1"), (2, "order"), (3, "deliver"), (2, "order,deliver")]
+)
+def test_all_kinds_of_arrays(run_pes: Callable, n: int, check: str) -> None:
+    """What a program may have, and what it does wrong with it; under the checkers too."""
+    done = run_pes(n, BEGIN + ALL_KINDS, device="none", options=[f"--check={check}"], check=True)
+    assert sorted(done.stdout.split()) == ["job"] * 3 * n + ["no"] * 3 * n + ["ok"] * n
+
+
+COMES = """
+    array = np.zeros(8)
+    team = pyshmem.TEAM_WORLD.split_strided(0, 1, n)
+    held = pyshmem.register(array), pyshmem.register(np.zeros(4), team=team)
+    calls = dict(
+        register=lambda: pyshmem.register(np.zeros(4)), unregister=held[0].unregister,
+        team_register=lambda: pyshmem.register(np.zeros(5), team=team),
+        team_unregister=held[1].unregister,
+    )
+    other = team.sync if kind.startswith("team") else pyshmem.barrier_all
+    try:
+        (other if me else calls[kind])()
+    except pyshmem.MismatchError as error:
+        print(me, error)
+"""
+
+
+@pytest.mark.parametrize("kind", ["register", "unregister", "team_register", "team_unregister"])
+def test_who_does_not_come_is_told(run_pes: Callable, kind: str) -> None:
+    done = run_pes(3, BEGIN + COMES, [kind], device="none", env={"PYSHMEM_TIMEOUT": "20"})
+    (told,) = [line for line in done.stdout.splitlines() if line.startswith("0 ")]
+    routine = kind.removeprefix("team_")
+    assert routine in told, told
+    assert "another collective routine" in told, told
 
 
 KERNEL = """

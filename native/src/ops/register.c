@@ -10,6 +10,7 @@
 
 #include "accel/accel.h"
 #include "accel/copy.h"
+#include "agree/agree.h"
 #include "base/clock.h"
 #include "base/state.h"
 #include "base/status.h"
@@ -34,6 +35,40 @@ typedef struct offer { /* what a member tells the others of its memory */
 _Static_assert(sizeof(offer_t) <= PYSH_STAGE_BYTES, "a gather has no more");
 
 static uint64_t own_sign;
+
+/* ---- who comes ---- */
+
+/* No small number, which a member's stage may have where its call would stand. */
+#define FIRST_TURN UINT64_C(0x7079736d00000000)
+
+typedef struct meeting { /* what all members say first */
+    uint64_t turn;       /* of the team's stage: a member in a sync has staged nothing, what is there is left over */
+    char what[16];
+} meeting_t;
+
+/* Are all members in this routine? Of all PEs the agreement tells besides when others are in a barrier. */
+static int meet(ishmemx_team_t team, const char *what) {
+    meeting_t mine = {.turn = team == &ishmemx_team_world ? 0 : FIRST_TURN + team->staged}, *all;
+    int status;
+
+    if (pysh_passed(team, &status, NULL, 0))
+        return status;
+    if (!(all = calloc((size_t)team->n_pes, sizeof *all)))
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "%s: no memory to meet %d PEs", what, team->n_pes);
+    snprintf(mine.what, sizeof mine.what, "%s", what);
+    if (team == &ishmemx_team_world)
+        status = pysh.agree->exchange(what, &mine, all, sizeof mine);
+    else
+        status = pysh_team_gather(team, what, &mine, all, sizeof mine);
+    for (int i = 0; !status && i < team->n_pes; i++)
+        if (all[i].turn != mine.turn || memcmp(all[i].what, mine.what, sizeof mine.what) != 0)
+            status = pysh_fail(ISHMEMX_ERR_MISMATCH,
+                               "%s on PE %d, but another collective routine on PE %d; all PEs must call the same ones "
+                               "in the same order",
+                               what, pysh.pe, team->pes[i]);
+    free(all);
+    return pysh_pass(team, status, NULL, 0);
+}
 
 /* ---- what is offered ---- */
 
@@ -106,10 +141,11 @@ static int try_process(const offer_t *offer, int pe) {
                          pe);
     if (!pysh_copy_from_process(pid, &byte, offer->there, 1) ||
         !pysh_copy_from_process(pid, &byte, offer->there + offer->nbytes - 1, 1))
-        return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
-                         "register: the memory of PE %d is a device's, as that of cudaHostAlloc is; memory that "
-                         "cudaHostRegister has pinned is taken",
-                         pe);
+        return pysh_fail(
+            ISHMEMX_ERR_UNSUPPORTED,
+            "register: no other process can read the memory of PE %d: it is a device's, as cudaHostAlloc's (that "
+            "of cudaHostRegister is taken), or behind its file's end",
+            pe);
     return ISHMEMX_OK;
 }
 
@@ -169,6 +205,8 @@ static int register_claimed(ishmemx_team_t team, void *address, size_t nbytes, o
     pysh_registered_t *made = NULL;
     int status, opened;
 
+    if ((status = meet(team, "register")))
+        return status;
     if (!pysh_passed(team, &status, all, all_nbytes)) {
         offer_t mine;
         mine.status = status = offer_of(address, nbytes, &mine);
@@ -241,6 +279,8 @@ static int agree_to_drop(ishmemx_team_t team, void *address, const pysh_register
 static int unregister_claimed(ishmemx_team_t team, void *address, size_t nbytes) {
     int status;
 
+    if ((status = meet(team, "unregister")))
+        return status;
     if (!pysh_passed(team, &status, NULL, 0)) {
         const pysh_registered_t *found = find_exactly(address, nbytes);
         status = agree_to_drop(team, address, found);
@@ -259,16 +299,19 @@ static int unregister_claimed(ishmemx_team_t team, void *address, size_t nbytes)
 }
 
 int ishmemx_unregister(ishmemx_team_t team, void *address, size_t nbytes) {
-    int status;
+    int delivered, status;
 
     PYSH_ENTER();
-    if ((status = pysh_team_check(team)) || (status = pysh_quiet()))
+    if ((status = pysh_team_check(team)))
         return status;
+    delivered = pysh_quiet();
+    if (pysh_is_unfinished(delivered))
+        return delivered;
     if ((status = pysh_team_claim(team, "unregister", pysh_digest(pysh_digest(1, (uintptr_t)address), nbytes))))
         return status;
-    status = unregister_claimed(team, address, nbytes);
+    status = unregister_claimed(team, address, nbytes); /* whatever became of transfers: the others are in it */
     pysh_team_unclaim(team, status);
-    return status;
+    return status ? status : delivered;
 }
 
 int ishmemx_is_registered(const void *address, size_t nbytes) {

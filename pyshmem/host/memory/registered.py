@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from ..._core.arrays.checks import place, registered_tensors
+from ..._core.dtypes import as_dtype
 from ..._core.library import check, lib
 from ..job import runtime
 from ..teams.arguments import refuse_team
@@ -82,8 +83,9 @@ def register(array: Any, *, team: Team = TEAM_WORLD) -> Registration:
 
     Completes: on return all members' arrays can be reached.
     Raises: ValueError (no elements, not contiguous, read-only, on a heap, registered), TypeError (no
-        array), MismatchError (bytes, or host and GPU, differ), UnsupportedError (a kind of memory, or
-        a PE of another node; the text says why), NotInitialized, ShmemTimeout, PeerDied.
+        array; of Python objects), MismatchError (bytes, or host and GPU, or the calls differ),
+        UnsupportedError (a kind of memory, or a PE of another node; the text says why), NotInitialized,
+        ShmemTimeout, PeerDied.
     Example: ``held = pyshmem.register(np.zeros(4, int)); pyshmem.put(held.array, source, right)``
     Extension.
     """
@@ -91,7 +93,8 @@ def register(array: Any, *, team: Team = TEAM_WORLD) -> Registration:
     if not isinstance(team, Team):
         raise refuse_team(team, "team")
     where = place(array, "array", symmetric=False, writable=True)
-    address, nbytes, _ = where
+    address, nbytes, kind = where
+    as_dtype(kind.dtype)  # refuses objects, whose addresses other PEs can neither use nor write
     made = Registration(array, team, address, nbytes)
     try:
         _kept.setdefault(address, made)  # before others may store into it
@@ -124,6 +127,9 @@ def unregister(registration: Registration) -> None:
     address, nbytes = registration._place
     if _kept.get(address) is not registration:
         raise ValueError("the registration is not of this job, or was unregistered before")
-    check(lib.ishmemx_unregister(registration.team.handle, address, nbytes))
-    _kept.pop(address, None)
-    registered_tensors.pop(id(registration.array), None)
+    try:
+        check(lib.ishmemx_unregister(registration.team.handle, address, nbytes))
+    finally:  # also where a transfer failed before, which is told last
+        if not lib.ishmemx_is_registered(address, nbytes):
+            _kept.pop(address, None)
+            registered_tensors.pop(id(registration.array), None)
