@@ -4,9 +4,9 @@
     python tests/gpu/left_by_cuda.py
 
 Two processes with two GPUs do by the driver alone what a job with a heap that grows does: streams,
-a kernel of text, memory that is mapped, lent by a descriptor, mapped by the other and by its owner
-in the other's process, and unmapped. A JSON line of the first process: KiB of its GPU that are gone
-since its context was made, behind each step.
+a kernel of text, pinned memory, copies from and to it by several streams, memory that is mapped, lent
+by a descriptor, mapped by the other and by its owner in the other's process, and unmapped. A JSON line
+of the first process: KiB of its GPU that are gone since its context was made, behind each step.
 """
 
 from __future__ import annotations
@@ -92,6 +92,32 @@ class Process:
         self.call("cuCtxSynchronize")
         self.call("cuModuleUnload", module)
 
+    def pinned(self) -> None:
+        host = c_void_p()
+        self.call("cuMemHostAlloc", byref(host), c_size_t(1 << 20), 3)
+        self.call("cuMemFreeHost", host)
+
+    def copies(self) -> None:
+        """Four streams that are there at a time, each with copies both ways and a kernel."""
+        host, at, streams = c_void_p(), c_uint64(), [c_void_p() for _ in range(4)]
+        module, kernel, half = c_void_p(), c_void_p(), c_size_t(1 << 20)
+        self.call("cuMemHostAlloc", byref(host), c_size_t(2 << 20), 3)
+        self.call("cuMemAlloc_v2", byref(at), c_size_t(2 << 20))
+        self.call("cuModuleLoadData", byref(module), PTX)
+        self.call("cuModuleGetFunction", byref(kernel), module, b"nothing")
+        for stream in streams:
+            self.call("cuStreamCreate", byref(stream), 1)
+        for stream in streams:
+            self.call("cuMemcpyHtoDAsync_v2", at, host, half, stream)
+            self.call("cuMemcpyDtoHAsync_v2", host, at, half, stream)
+            self.call("cuLaunchKernel", kernel, 1, 1, 1, 1, 1, 1, 0, stream, None, None)
+        self.call("cuCtxSynchronize")
+        for stream in streams:
+            self.call("cuStreamDestroy_v2", stream)
+        self.call("cuModuleUnload", module)
+        self.call("cuMemFree_v2", at)
+        self.call("cuMemFreeHost", host)
+
     def map_one(self, handle: c_uint64, gpus: tuple[int, ...]) -> c_uint64:
         at = c_uint64()
         self.call("cuMemAddressReserve", byref(at), c_size_t(RESERVED), c_size_t(2 << 20), c_uint64(0),
@@ -134,6 +160,8 @@ def main() -> None:
     for name, step in (
         ("streams", one.streams),
         ("kernel", one.kernel),
+        ("pinned", one.pinned),
+        ("copies", one.copies),
         ("mapped", lambda: one.mapped(by_owner=False)),
         ("mapped again", lambda: one.mapped(by_owner=False)),
         ("mapped by the owner too", lambda: one.mapped(by_owner=True)),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from compiling import Compile, gcc
+from forbidden import NUMBERS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -148,6 +150,39 @@ def test_a_device_heap_of_a_fixed_size_says_why(
     settings = {"LD_LIBRARY_PATH": str(driver), "PYSHMEM_ENGINE": "thread", **settings}
     done = run_pes(2, build(options, "cuda_growth"), [why], env=settings, check=True)
     assert done.stdout.split() == ["ok"] * 2
+
+
+@pytest.mark.skipif(platform.machine() not in NUMBERS, reason="numbers of calls are not known here")
+@pytest.mark.parametrize(
+    ("grows", "told"), [("auto", "ok"), ("1", "PYSHMEM_DEVICE_HEAP_GROWS=1: a socket")]
+)
+def test_a_host_that_forbids_sockets_between_pes(
+    grows: str, told: str, build: Compile, flags: list[str], driver: Path, run_command: Callable
+) -> None:
+    """By a filter, as profiles of containers are: the fixed heap is there, or the setting is named."""
+    options = ["-std=gnu11", "-O2", *INCLUDE, HERE / "cuda_growth.c", *flags, "-lpthread", "-ldl"]
+    program = build(options, "cuda_growth")
+    command = [
+        sys.executable,
+        HERE.parent / "forbidden.py",
+        "datagrams",
+        sys.executable,
+        "-m",
+        "pyshmem",
+    ]
+    command += [
+        "run",
+        "-n",
+        "2",
+        "--timeout",
+        "60",
+        program,
+        "give each other memory: Operation not",
+    ]
+    settings = {"LD_LIBRARY_PATH": str(driver), "PYSHMEM_ENGINE": "thread"}
+    done = run_command(list(map(str, command)), 90, **settings, PYSHMEM_DEVICE_HEAP_GROWS=grows)
+    assert told in done.stdout + done.stderr
+    assert (done.returncode == 0) == (grows == "auto"), done.stderr
 
 
 def test_a_device_heap_that_is_to_grow_and_cannot_is_refused(

@@ -80,7 +80,8 @@ static int find_host(const ishmemx_config_t *config, unsigned round, int64_t dea
     pysh_rendezvous_hint(config, hint, sizeof hint);
     while ((*socket_p = try_connect(&address, nbytes)) < 0) {
         if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR)
-            return pysh_fail(ISHMEMX_ERR_SYSTEM, "rendezvous of job '%s': %s", config->job, strerror(errno));
+            return pysh_fail(ISHMEMX_ERR_SYSTEM, "rendezvous of job '%s' by a Unix socket: %s", config->job,
+                             strerror(errno));
         if ((status = pysh_wait_interrupted("init")))
             return status;
         if (pysh_now_ns() > deadline)

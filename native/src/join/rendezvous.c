@@ -52,7 +52,8 @@ static void rendezvous_close(pysh_rendezvous_t *r) {
     r->listener = -1;
 }
 
-static void rendezvous_answer(const pysh_guest_t *guest, const pysh_reply_t *reply, const int *fds, int n_fds) {
+/* 0, or what the host has against it. A guest that died meanwhile is found by the barrier that follows. */
+static int rendezvous_answer(const pysh_guest_t *guest, const pysh_reply_t *reply, const int *fds, int n_fds) {
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(PYSH_MAX_DESCRIPTORS * sizeof(int))];
@@ -67,8 +68,11 @@ static void rendezvous_answer(const pysh_guest_t *guest, const pysh_reply_t *rep
             .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN((size_t)n_fds * sizeof(int))};
         memcpy(CMSG_DATA(&control.header), fds, (size_t)n_fds * sizeof(int));
     }
-    /* A guest that died meanwhile is found by the barrier that follows. */
-    (void)!sendmsg(guest->socket, &message, MSG_NOSIGNAL);
+    /* Words alone go by another call: they arrive where a host forbids descriptors by refusing sendmsg. */
+    if ((n_fds ? sendmsg(guest->socket, &message, MSG_NOSIGNAL)
+               : send(guest->socket, reply, sizeof *reply, MSG_NOSIGNAL)) >= 0)
+        return 0;
+    return errno == EPIPE || errno == ECONNRESET ? 0 : errno;
 }
 
 /* Those for whom there was no descriptor: one at a time, after the others' are free. */
@@ -76,7 +80,7 @@ static void answer_waiting(const pysh_rendezvous_t *r, const pysh_reply_t *reply
     pysh_guest_t guest;
 
     while ((guest.socket = accept4(r->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        rendezvous_answer(&guest, reply, NULL, 0);
+        (void)rendezvous_answer(&guest, reply, NULL, 0);
         close(guest.socket);
     }
 }
@@ -89,7 +93,7 @@ static int refuse_all(pysh_rendezvous_t *r, const char *job) {
     if (status == ISHMEMX_ERR_INTERRUPTED)
         reply.status = ISHMEMX_ERR_PEER;
     for (int i = 0; i < r->n_guests; i++)
-        rendezvous_answer(&r->guest[i], &reply, NULL, 0);
+        (void)rendezvous_answer(&r->guest[i], &reply, NULL, 0);
     guests_close(r);
     answer_waiting(r, &reply);
     pysh_fail(status, "job '%s' cannot start: %s", job, r->refusal.text);
@@ -230,7 +234,7 @@ static int rendezvous_open(const ishmemx_config_t *config, unsigned round, pysh_
         return status ? status : pysh_fail(ISHMEMX_ERR_MISMATCH, "another process is PE 0 of job '%s'", config->job);
     }
 failed:
-    pysh_fail(ISHMEMX_ERR_SYSTEM, "rendezvous of job '%s': %s", config->job, strerror(errno));
+    pysh_fail(ISHMEMX_ERR_SYSTEM, "rendezvous of job '%s' by a Unix socket: %s", config->job, strerror(errno));
     rendezvous_close(r);
     return ISHMEMX_ERR_SYSTEM;
 }
@@ -264,12 +268,21 @@ int pysh_rendezvous_gather(const ishmemx_config_t *config, unsigned round, pysh_
     return r->refusal.status ? refuse_all(r, config->job) : ISHMEMX_OK;
 }
 
-void pysh_rendezvous_release(pysh_rendezvous_t *rendezvous, const int *fds, int n_fds) {
+int pysh_rendezvous_release(pysh_rendezvous_t *rendezvous, const int *fds, int n_fds, const char *job) {
     static const pysh_reply_t welcome = {.magic = PYSH_HELLO_MAGIC, .status = ISHMEMX_OK};
 
-    for (int i = 0; i < rendezvous->n_guests; i++)
-        rendezvous_answer(&rendezvous->guest[i], &welcome, fds, n_fds);
+    for (int i = 0; i < rendezvous->n_guests; i++) {
+        int why = rendezvous_answer(&rendezvous->guest[i], &welcome, fds, n_fds);
+        if (why) {
+            refuse(rendezvous, ISHMEMX_ERR_SYSTEM,
+                   "PE 0 cannot give PE %d its memory by a Unix socket: %s; the host or the container forbids to pass "
+                   "descriptors (seccomp profile?)",
+                   rendezvous->guest[i].pe, strerror(why));
+            return refuse_all(rendezvous, job);
+        }
+    }
     rendezvous_close(rendezvous);
+    return ISHMEMX_OK;
 }
 
 void pysh_rendezvous_refuse(pysh_rendezvous_t *rendezvous, int status, const char *job) {

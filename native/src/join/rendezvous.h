@@ -40,8 +40,9 @@ void pysh_rendezvous_hint(const ishmemx_config_t *config, char *text, size_t cap
 
 /* PE 0: waits for all. On failure every PE that came has been told why, and all is closed. */
 int pysh_rendezvous_gather(const ishmemx_config_t *config, unsigned round, pysh_rendezvous_t *rendezvous_p);
-/* PE 0: gives everybody the descriptors, which stay the caller's. */
-void pysh_rendezvous_release(pysh_rendezvous_t *rendezvous, const int *fds, int n_fds);
+/* PE 0: gives everybody the descriptors, which stay the caller's. Where the host forbids that, every PE that has none
+ * is told, and all is closed. */
+int pysh_rendezvous_release(pysh_rendezvous_t *rendezvous, const int *fds, int n_fds, const char *job);
 /* PE 0, in place of release: tells everybody that its own set-up failed, with the last error. */
 void pysh_rendezvous_refuse(pysh_rendezvous_t *rendezvous, int status, const char *job);
 /* The others: descriptors from PE 0, close-on-exec. */

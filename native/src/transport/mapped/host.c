@@ -157,8 +157,7 @@ static int host_meet(const ishmemx_config_t *config, const ishmemx_config_t *her
         return status;
     }
     enter_all(rendezvous.hello);
-    pysh_rendezvous_release(&rendezvous, fds, N_FDS);
-    return ISHMEMX_OK;
+    return pysh_rendezvous_release(&rendezvous, fds, N_FDS, config->job);
 }
 
 int pysh_host_open(const ishmemx_config_t *config, const int *pes, int n, int index) {
