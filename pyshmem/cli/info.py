@@ -111,8 +111,7 @@ def _show_heaps(pid: int) -> None:
     except errors.ShmemError as error:
         raise click.ClickException(str(error)) from None
     if not found:
-        whose = f"process {pid} has started no PE and is none" if pid else "no job of yours runs"
-        raise click.ClickException(f"{whose} on this host, as far as its PEs can be seen")
+        raise click.ClickException(heaps.why_none(pid))
     console = Console()
     for job in dict.fromkeys(one.job for one in found):
         table = _table(

@@ -44,6 +44,20 @@ def running(pid: int = 0) -> list[Seen]:
     return sorted(found.values())
 
 
+def why_none(pid: int) -> str:
+    """Why ``running`` has found nothing."""
+    seen = "on this host, as far as its PEs can be seen"
+    if not pid:
+        return f"no job of yours runs {seen}"
+    try:
+        owner = os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return f"there is no process {pid} on this host"
+    if os.geteuid() not in (0, owner):
+        return f"process {pid} is user {owner}'s, whom alone its PEs show their heaps"
+    return f"process {pid} has started no PE and is none {seen}"
+
+
 def _processes() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 

@@ -14,6 +14,7 @@ import pytest
 from environment import clean_environment
 
 from pyshmem._core.library import ffi, lib
+from pyshmem.launcher import heaps
 
 CHECKED = {"PYSHMEM_CHECK": "1"}
 
@@ -79,6 +80,19 @@ def test_no_job_and_no_pe_are_told() -> None:
     done = look(str(os.getpid()))
     assert done.returncode == 1
     assert "has started no PE and is none" in done.stderr
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    done = look(str(ended.pid))
+    assert done.returncode == 1
+    assert f"there is no process {ended.pid} on this host" in done.stderr
+
+
+def test_a_process_of_another_user_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen by a user who is not its own, and is not root."""
+    monkeypatch.setattr(os, "geteuid", lambda: os.stat("/proc/self").st_uid + 1)
+    told = heaps.why_none(os.getpid())
+    assert "whom alone its PEs show their heaps" in told
+    assert f"is user {os.stat('/proc/self').st_uid}'s" in told
 
 
 def test_a_killed_pe_is_not_shown() -> None:
