@@ -5,6 +5,8 @@ It prints, as JSON, the names of those that compile; ``test_kernel_source.py`` r
 """
 
 import json
+import math
+import time
 import types as python_types
 
 import numpy as np
@@ -169,6 +171,334 @@ def refused_local_of_a_size(a, b):
     mine[0] = 1
 
 
+def plain(x):
+    return x + 1
+
+
+class Holder:
+    value = 3
+
+
+MIXED, WORD, SET, FOUR = (1, 2.5, 3), "abc", frozenset((1, 2)), 4
+
+
+def refused_plain_function(a, b):
+    a[0] = plain(b[0])
+
+
+def refused_class(a, b):
+    a[0] = Holder.value
+
+
+def refused_clock(a, b):
+    a[0] = time.time()
+
+
+def refused_length_of_a_global_list(a, b):
+    a[0] = len(LIST)
+
+
+def refused_loop_over_a_global_list(a, b):
+    for x in LIST:
+        a[0] += x
+
+
+def refused_in_a_global_set(a, b):
+    a[0] = 1 in SET
+
+
+def refused_in_a_global_dict(a, b):
+    a[0] = "x" in DICT
+
+
+def refused_any(a, b):
+    a[0] = any((True, False))
+
+
+def refused_reversed(a, b):
+    for k in reversed(range(3)):
+        a[k] = k
+
+
+def refused_map(a, b):
+    for x in map(lambda q: q + 1, b):  # noqa: C417
+        a[0] = x
+
+
+def refused_getattr(a, b):
+    a[0] = getattr(a, "size")  # noqa: B009
+
+
+def refused_hash(a, b):
+    a[0] = hash(3)
+
+
+def refused_id(a, b):
+    a[0] = id(a) != 0
+
+
+def refused_eval(a, b):
+    a[0] = eval("1")
+
+
+def refused_strict_zip(a, b):
+    for x, y in zip(a, b, strict=True):
+        a[0] = x + y
+
+
+def refused_enumerate_from(a, b):
+    for k, x in enumerate(b, start=1):
+        a[0] = k + x
+
+
+def refused_default(a, b):
+    a[0] = max((1, 2), default=0)
+
+
+def refused_power_of_three(a, b):
+    a[0] = pow(3, 2, 5)
+
+
+def refused_is_an_array(a, b):
+    a[0] = isinstance(a, np.ndarray)
+
+
+def refused_int_of_a_text(a, b):
+    a[0] = int("3")
+
+
+def refused_gcd(a, b):
+    a[0] = math.gcd(4, 6)
+
+
+def refused_long_hypot(a, b):
+    a[0] = math.hypot(3.0, 4.0, 5.0)
+
+
+def refused_log_to_a_base(a, b):
+    a[0] = math.log(8.0, 2)
+
+
+def refused_root_of_numpy(a, b):
+    a[0] = np.sqrt(b[0])
+
+
+def refused_floor_of_numpy(a, b):
+    a[0] = np.floor(b[0])
+
+
+def refused_nditer(a, b):
+    for x in np.nditer(b):
+        a[0] = x
+
+
+def refused_loop_over_two_types(a, b):
+    for x in (1, 2.5):
+        a[0] += x
+
+
+def refused_item_of_two_types(a, b):
+    pair = (1, 2.5)
+    a[0] = pair[a.size - 3]
+
+
+def refused_item_of_a_global(a, b):
+    a[0] = MIXED[a.size - 3]
+
+
+def refused_letter(a, b):
+    a[0] = WORD[1] == "b"
+
+
+def refused_part_of_a_range(a, b):
+    a[0] = range(5)[a.size - 3]
+
+
+def refused_repeated_tuple(a, b):
+    a[0] = len((1,) * a.size)
+
+
+def refused_chosen_function(a, b):
+    f = math.sin if a[0] > 1 else math.cos
+    a[0] = f(1.0)
+
+
+def refused_walrus(a, b):
+    if (m := b[0] * 2) > 1:
+        a[0] = m
+
+
+def refused_raise_of_a_value(a, b):
+    if a[0] > 9:
+        raise ValueError(b[0])
+
+
+def refused_assertion_of_a_value(a, b):
+    assert a[0] < 9, b[0]
+
+
+def refused_separator(a, b):
+    print(1, 2, sep=",")
+
+
+def refused_print_none(a, b):
+    print(None)
+
+
+def refused_print_complex(a, b):
+    print(1j)
+
+
+def refused_print_dtype(a, b):
+    print(a.dtype)
+
+
+def refused_itemsize_of_a_dtype(a, b):
+    a[0] = a.dtype.itemsize
+
+
+def refused_dtype_compared(a, b):
+    if a.dtype == np.float64:
+        a[0] = 1
+
+
+def refused_dtype_set(a, b):
+    a.dtype = np.int64
+
+
+def refused_bit_length(a, b):
+    n = 3
+    a[0] = n.bit_length()
+
+
+def refused_element_as_type(a, b):
+    a[0] = b[0].astype(np.float32)
+
+
+def refused_huge(a, b):
+    a[0] = 100000000000000000000000
+
+
+def refused_division_in_a_loop(a, b):
+    x = 7
+    for _ in range(2):
+        x /= 2
+    a[0] = x
+
+
+def refused_local_of_python(a, b):
+    mine = cuda.local.array(4, float)
+    mine[0] = 1
+
+
+def refused_local_of_a_sum(a, b):
+    mine = cuda.local.array(FOUR * 2, np.float64)
+    mine[0] = 1
+
+
+def refused_atomic_in_a_tuple(a, b):
+    cuda.atomic.add(a, (1,), 1.0)
+
+
+def refused_inner_star(a, b):
+    def first(*q):
+        return q[0]
+
+    a[0] = first(1)
+
+
+def array_new_axis(a, b):
+    a[0] = b[None][0, 1]
+
+
+def array_by_a_bool(a, b):
+    a[b[0] > 0] = 3
+
+
+def array_all_of_it(a, b):
+    a[0] = b[...][1]
+
+
+def array_flags(a, b):
+    a[0] = a.flags.c_contiguous
+
+
+def array_base(a, b):
+    a[0] = a.base is None
+
+
+def array_shape_set(a, b):
+    a.shape = (2, 2)
+
+
+def array_none(a, b):
+    a[0] = None
+
+
+def array_printed(a, b):
+    print(a)
+
+
+def array_part_printed(a, b):
+    print("a part", a[1:3])
+
+
+def array_sum_of_an_axis(a, b):
+    a[0] = a.sum(0)
+
+
+def array_numpys_sum_of_an_axis(a, b):
+    a[0] = np.sum(a, axis=0)
+
+
+def array_as_a_condition(a, b):
+    if a[:1]:
+        a[0] = 1
+
+
+def array_of_integers_divided(a, b):
+    mine = cuda.local.array(2, np.int64)
+    mine[0] = 6
+    mine[0] /= 2
+
+
+def taken_divisions(a, b):
+    y = 1.0
+    for _ in range(2):
+        y /= 2
+    mine = cuda.local.array(2, np.int64)
+    mine[0] = 7 / 2
+    mine[0] //= 2
+    a[0] /= 2
+    a[1] = y
+
+
+def taken_forms(a, b):
+    a[...] = 1
+    a[None] = 2
+    a[()] = 3
+    for x in (1, 2, 3):
+        a[x] = b[None, :][0, x] + b[x]
+    a[0] = (1, 2, 3)[a.size - 3] + MIXED[1] + len(WORD)
+    y = abs(-3)
+    a[1] = y + math.hypot(3.0, 4.0) + math.log(2.0) + sum((1, 2), start=1)
+    if a[0] > 99:
+        raise ValueError("too large", 1)
+    assert a[0] < 99, "too large"
+    a[2] = isinstance(y, int) + (a.dtype == b.dtype) + float("3.5") + ord("a") + round(2.5)
+    for k, (x, y) in enumerate(zip(a, b)):  # noqa: B905
+        a[k] = x + y
+
+
+def taken_shapes(a, b):
+    n = 2
+    mine = cuda.local.array((n, 3), np.float64)
+    ours = cuda.shared.array(shape=FOUR, dtype=np.int32)
+    third = cuda.local.array(2 * 2, np.float32)
+    ours[0], mine[1, 2], third[3] = 3, 4, 5
+    a[0] = ours[0] + mine[1][2] + third[3]
+
+
 def array_row_of_a_row(a, b):
     mine = cuda.local.array((2, 2), np.float64)
     mine[1][:] = b[0:2]
@@ -184,7 +514,7 @@ def array_into_local(a, b):
     mine[:] = a
 
 
-def array_values(a, b):
+def taken_values(a, b):
     a[0:2] = (1, 2)
 
 
@@ -213,7 +543,7 @@ def array_comparison(a, b):
     a[a > 1] = 0
 
 
-def array_root(a, b):
+def refused_root(a, b):
     a[0] = np.sqrt(b)[0]
 
 
@@ -229,7 +559,7 @@ def array_largest(a, b):
     a[0] = b.max()
 
 
-def array_as_type(a, b):
+def refused_as_type(a, b):
     a[0] = b.astype(np.float32)[0]
 
 
@@ -344,14 +674,20 @@ KERNELS = {n: f for n, f in globals().items() if n.startswith(("refused_", "arra
 def compiled() -> list[str]:
     """Names of those that Numba compiles for sm_90. Not in a process with its simulator."""
     import numba.cuda.dispatcher as dispatcher
-    from numba.cuda import types
+    from numba.cuda import compiler, types
 
     gpu = python_types.SimpleNamespace(compute_capability=(9, 0))
     dispatcher.get_current_device = lambda: gpu
     array, found = types.float64[::1], []
+    options = dict.fromkeys(("debug", "lineinfo", "fastmath", "opt", "forceinline", "lto"), False)
     for name, kernel in KERNELS.items():
-        try:
-            cuda.compile(kernel, types.void(array, array), cc=(9, 0), output="ptx")
+        try:  # as a launch does: with exceptions, which functions for C have not
+            library, _ = compiler._compile_pyfunc_with_fixup(
+                kernel, types.void(array, array), device=False, cc=(9, 0), abi="numba", abi_info=None,
+                launch_bounds=None, **options,
+            )  # fmt: skip
+            library._lto = False
+            library.get_asm_str(cc=(9, 0))
         except Exception:  # each mistake has another class
             continue
         found.append(name)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -209,8 +210,10 @@ def test_a_fraction_in_place_of_a_whole_number_is_refused(job, routine):
                 else:
                     wrong.append((name, value, ""))
 
+    python = SimpleNamespace(look=look)
+
     def kernel():
-        look()
+        python.look()
 
     cuda.jit(kernel)[1, 1]()
     cuda.synchronize()
@@ -246,8 +249,10 @@ def test_what_is_no_array_is_refused_in_place_of_one(job, place, routine):
                 else:
                     wrong.append((name, value, ""))
 
+    python = SimpleNamespace(look=look)
+
     def kernel(array):
-        look(array)
+        python.look(array)
 
     cuda.jit(kernel)[1, 1](array)
     cuda.synchronize()
@@ -258,8 +263,10 @@ def test_what_is_no_array_is_refused_in_place_of_one(job, place, routine):
 def test_all_kinds_of_integers_are_whole_numbers(job, place, show):
     dest, source = place(np.zeros(2, np.int32)), place(np.full(2, 7, np.int32))
 
+    python = SimpleNamespace(numbers=WHOLE)  # a compiler would unroll no list
+
     def kernel(dest, source):
-        for one in WHOLE:
+        for one in python.numbers:
             shmem.put(dest, source, shmem.my_pe(), one)
             shmem.broadcast(one - one if type(one) is not np.bool_ else 0, dest, source, one, 0)
 

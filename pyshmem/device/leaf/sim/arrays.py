@@ -23,23 +23,26 @@ from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray, FakeWithinKe
 from numba.cuda.simulator.kernelapi import FakeCUDALocal, FakeCUDAShared
 
 from ...families import BY_NUMBER, layout_message, not_an_array
+from . import forms
 
 _SWAPPED = {"C": "F", "F": "C", "A": "A"}
 
 
 #: Attributes of NumPy's arrays that compilers for GPUs do not have; ``source`` says more of copies.
 _NO_ATTRIBUTES = (
-    "argpartition argsort astype byteswap choose clip compress conj conjugate cumprod cumsum "
-    "diagonal dot dump dumps getfield imag item max min nonzero partition put repeat resize round "
-    "searchsorted setfield sort squeeze swapaxes take to_device tobytes tofile tolist trace"
+    "argpartition argsort astype base byteswap choose clip compress conj conjugate cumprod cumsum "
+    "data diagonal dot dump dumps flags getfield imag item max min nonzero partition put repeat "
+    "resize round searchsorted setfield sort squeeze swapaxes take to_device tobytes tofile tolist trace"
 )
 #: Functions of NumPy on arrays that they have.
 _FUNCTIONS = (
     "sum prod mean std var any all argmin argmax count_nonzero searchsorted size shape nansum"
 )
+#: Of these, those that take the array alone; methods too.
+_WHOLE = "sum prod mean std var any all argmax argmin"
 _PACKAGE = str(Path(__file__).parents[3])
 #: Files that stand between a kernel and the question whether it may, and those that may.
-_BETWEEN = (__file__, str(Path(numba.__file__).parent))
+_BETWEEN = (__file__, str(Path(__file__).with_name("record.py")), str(Path(numba.__file__).parent))
 _FREE = (_PACKAGE, str(Path(np.__file__).parent))
 _ELEMENTS = "kernels compute element by element"
 
@@ -73,12 +76,16 @@ class KernelArray(np.ndarray):
     more than from a plain array, and writing one, too.
     """
 
+    __slots__ = ("layout",)
+
     layout: str
 
     def __array_finalize__(self, origin: Any) -> None:
         self.layout = "A" if getattr(origin, "layout", "") == "A" else ""
 
     def __getitem__(self, index: Any) -> Any:
+        if type(index) is not int:
+            _refuse_index(index, True)
         found = super().__getitem__(index)
         if type(found) is KernelArray:
             found.layout = _layout_of_item(self.ndim, layout_of(self), _forms(index))
@@ -87,8 +94,27 @@ class KernelArray(np.ndarray):
         return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        _refuse_parts(value)
-        super().__setitem__(index, value)
+        if not (isinstance(value, tuple) and self.ndim == 1 and isinstance(index, slice)):
+            _refuse_parts(value)  # Numba stores a tuple into a part, not an array
+        if type(index) is not int:
+            _refuse_index(index, False)
+        if isinstance(value, float) and self.dtype.kind in "iu":
+            _refuse_division()
+        put = super().__setitem__
+        if type(index) is not int:
+            put = self.view(np.ndarray).__setitem__  # which reads no part
+        try:
+            put(index, value)
+        except OverflowError:
+            put(index, _wrapped(value, self.dtype))
+
+    def __bool__(self) -> bool:
+        _refuse("an array as a condition")
+        return super().__bool__()
+
+    def __str__(self) -> str:
+        _refuse("a print of an array")
+        return super().__str__()
 
     def __contains__(self, value: Any) -> bool:
         return value in self.view(np.ndarray)
@@ -106,6 +132,8 @@ class KernelArray(np.ndarray):
     def __array_function__(self, function: Any, kinds: Any, given: Any, named: Any) -> Any:
         if function.__name__ not in _FUNCTIONS.split():
             _refuse(f"numpy.{function.__name__} of an array")
+        elif function.__name__ in _WHOLE.split() and (len(given) > 1 or named):
+            _refuse(f"numpy.{function.__name__} along an axis")
         return super().__array_function__(function, kinds, given, named)
 
     @property
@@ -129,15 +157,41 @@ class KernelArray(np.ndarray):
         return turned
 
 
+def _whole(name: str) -> Any:
+    plain = getattr(np.ndarray, name)
+
+    def method(self: KernelArray, *given: Any, **named: Any) -> Any:
+        if given or named:
+            _refuse(f"an array's {name} along an axis")
+        return plain(self, *given, **named)
+
+    return method
+
+
+def _fixed(name: str) -> property:
+    """What kernels read of an array, and do not set."""
+
+    def refuse(self: KernelArray, value: Any) -> None:
+        _refuse(f"array.{name} = ...")
+
+    return property(getattr(np.ndarray, name).__get__, refuse)
+
+
 for _name in _NO_ATTRIBUTES.split():
     setattr(KernelArray, _name, _Absent(_name))
+for _name in _WHOLE.split():
+    setattr(KernelArray, _name, _whole(_name))
+for _name in ("shape", "strides", "flat"):
+    setattr(KernelArray, _name, _fixed(_name))
+_flags = np.ndarray.flags.__get__  # type: ignore[attr-defined, unused-ignore]
 
 
 def layout_of(array: np.ndarray) -> str:
     """The layout that the array's type has on a GPU."""
     if layout := getattr(array, "layout", ""):
         return str(layout)
-    return "C" if array.flags.c_contiguous else "F" if array.flags.f_contiguous else "A"
+    flags = _flags(array)
+    return "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
 
 
 def _form(index: Any) -> Any:
@@ -163,8 +217,39 @@ def _layout_of_item(ndim: int, layout: str, forms: tuple[Any, ...]) -> str:
 _ARRAYS = (np.ndarray, FakeCUDAArray, FakeWithinKernelCUDAArray)
 
 
+def _refuse_index(index: Any, reads: bool) -> None:
+    """TypeError: Numba knows no such index of an array. One more axis, and all of it, may be written."""
+    if (index is None or index is Ellipsis) and reads:
+        _refuse(f"array[{'None' if index is None else '...'}]")
+    for one in index if isinstance(index, tuple) else (index,):
+        if isinstance(one, (bool, np.bool_, list)) or (isinstance(one, np.ndarray) and one.ndim):
+            _refuse(f"an index that is a {type(one).__name__}")
+
+
+def _refuse_division() -> None:
+    """TypeError: ``/=`` of an element of integers, which Numba has no store for."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_BETWEEN):
+        frame = frame.f_back
+    if frame.f_lasti in forms.elements_divided(frame.f_code):
+        _refuse("/= of an element of integers (write a[i] = a[i] / n)")
+
+
+def _wrapped(value: Any, dtype: np.dtype) -> Any:
+    """An integer as a GPU stores it: the bits that there is room for."""
+    if not isinstance(value, int) or dtype.kind not in "iu":
+        raise OverflowError(
+            f"{value} is outside {dtype}, and what a GPU stores of it is not defined"
+        )
+    bits = 8 * dtype.itemsize
+    low = value & (1 << bits) - 1
+    return low - (1 << bits) if dtype.kind == "i" and low >> bits - 1 else low
+
+
 def _refuse_parts(value: Any) -> None:
-    """TypeError: several values are assigned at once."""
+    """TypeError: several values are assigned at once, or none."""
+    if value is None:
+        _refuse("None is assigned to a part of an array")
     if isinstance(value, (tuple, list)) or (isinstance(value, _ARRAYS) and value.ndim):
         what = "an array" if isinstance(value, _ARRAYS) else f"a {type(value).__name__}"
         _refuse(f"{what} is assigned to a part of an array (kernels copy element by element)")
@@ -172,6 +257,11 @@ def _refuse_parts(value: Any) -> None:
 
 def store(array: Any, index: Any, value: Any) -> None:
     """``array[index] = value`` of a kernel. TypeError: an array, which GPUs' compilers do not take."""
+    inner = array._item
+    inner = getattr(inner, "_ary", inner)
+    if isinstance(inner, KernelArray):
+        KernelArray.__setitem__(inner, index, value)
+        return
     _refuse_parts(value)
     array._item[index] = value
 

@@ -40,14 +40,19 @@ def _by_reference(argument: Any) -> bool:
     return False
 
 
-def _launch(kernel: Any, *arguments: Any) -> Any:
+def _launch(kernel: Any, *arguments: Any, **named: Any) -> Any:
     """Replaces the simulator's kernel call: launches from the host, calls from kernels."""
     if (thread := running_here()) is not None:
         thread.grid.enter(kernel.fn)
         source.check(kernel.fn, True)
-        return kernel.fn(*arguments)
+        return kernel.fn(*arguments, **named)
+    if named:
+        raise TypeError(
+            f"kernel {kernel.fn.__qualname__} is launched with {next(iter(named))}=: by position alone"
+        )
     if run_grid_of is _interpret:  # a compiler says it itself
         source.check(kernel.fn, False)
+        source.check_arguments(kernel.fn, arguments)
     if handle := queued.handle_of(kernel.stream):
         return _queue(kernel, arguments, handle)
     with _turn:

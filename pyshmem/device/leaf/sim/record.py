@@ -155,7 +155,7 @@ def _atomic(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 def install() -> None:
     """Put records around what kernels do with elements."""
-    get, put = KernelArray.__getitem__, np.ndarray.__setitem__
+    get, put = KernelArray.__getitem__, KernelArray.__setitem__
 
     def getitem(self: Any, index: Any) -> Any:
         found = get(self, index)

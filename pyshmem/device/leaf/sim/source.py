@@ -15,9 +15,11 @@ import inspect
 import textwrap
 import types
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+
+from . import callees, forms
 
 _PRINT = 'kernels print numbers and texts as they are: print("x is", x)'
 _VALUES = "kernels have numbers, tuples and arrays; cuda.local.array(4, dtype) is one of a thread"
@@ -104,7 +106,9 @@ def _of_call(node: ast.Call, names: dict[str, Any]) -> str:
         return f"an array's {ast.unparse(node.func).rpartition('.')[2]}(): {_ARRAYS}"
     if isinstance(getattr(called, "__self__", None), np.random.RandomState):
         return "numpy.random: numba.cuda.random has generators for kernels"
-    return ""
+    return (
+        callees.of_math(called, node) or callees.of_builtin(called, node) or callees.of_method(node)
+    )
 
 
 def _of(node: ast.AST, parent: ast.AST, names: dict[str, Any]) -> str:
@@ -124,6 +128,8 @@ def _of(node: ast.AST, parent: ast.AST, names: dict[str, Any]) -> str:
         return "a starred name: kernels unpack into as many names as there are"
     if isinstance(node, ast.Subscript) and (told := _of_part(node, names)):
         return told
+    if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+        return callees.of_value(_value(node, names), ast.unparse(node))
     return _NODES.get(type(node), "")
 
 
@@ -191,11 +197,15 @@ def refused(function: types.FunctionType, returns: bool) -> Iterator[tuple[int, 
     if tree is None:
         return
     before = function.__code__.co_firstlineno - 1
-    names = _names(function)
+    names, inner = _names(function), forms.names_of(tree)
+    value = functools.partial(_value, names=names)
     for statement in tree.body:
         for node, parent in ((statement, tree), *_nodes(statement)):
-            if told := _of(node, parent, names):
+            if told := _of(node, parent, names) or forms.said_of(node, inner, value):
                 yield before + getattr(node, "lineno", 1), told
+    for name, line, parameters in forms.divided(tree):
+        if not parameters:
+            yield before + line, _divided(name)
     if not returns:
         for node in _returned(tree):
             yield (
@@ -204,11 +214,39 @@ def refused(function: types.FunctionType, returns: bool) -> Iterator[tuple[int, 
             )
 
 
+def _divided(name: str) -> str:
+    return f"{name} /= ... of an integer in a loop, which changes its type: write {name} = {name} / ..."
+
+
+@functools.lru_cache(maxsize=1024)
+def _divided_parameters(function: types.FunctionType) -> tuple[tuple[str, int, list[int]], ...]:
+    """Variables that ``/=`` changes in a loop, the line, and the places of their parameters."""
+    tree = _tree(function)
+    before = function.__code__.co_firstlineno - 1
+    places = {name: k for k, name in enumerate(function.__code__.co_varnames)}
+    return tuple(
+        (name, before + line, [places[one] for one in parameters])
+        for name, line, parameters in (forms.divided(tree) if tree else ())
+        if parameters
+    )
+
+
+def check_arguments(function: types.FunctionType, arguments: tuple[Any, ...]) -> None:
+    """Raise what no GPU compiles for these arguments."""
+    for name, line, places in _divided_parameters(function):
+        if all(k < len(arguments) and isinstance(arguments[k], (int, np.integer)) for k in places):
+            _refuse(function, line, _divided(name))
+
+
+def _refuse(function: types.FunctionType, line: int, told: str) -> NoReturn:
+    file = function.__code__.co_filename.rpartition("/")[2]
+    raise TypeError(
+        f"kernel {function.__qualname__} ({file}:{line}) cannot be compiled for a GPU, it has {told}"
+    )
+
+
 @functools.lru_cache(maxsize=1024)
 def check(function: types.FunctionType, returns: bool) -> None:
     """Raise what no GPU compiles. TypeError: the first line of such, and what is in it."""
     for line, told in sorted(refused(function, returns)):
-        file = function.__code__.co_filename.rpartition("/")[2]
-        raise TypeError(
-            f"kernel {function.__qualname__} ({file}:{line}) cannot be compiled for a GPU, it has {told}"
-        )
+        _refuse(function, line, told)
