@@ -7,6 +7,7 @@ Importing this imports Triton, whose interpreter must have been turned on.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from triton.language import standard
 from triton.runtime import interpreter
@@ -55,12 +56,53 @@ COMBINES = [
     )
 ]
 
+#: What notes the attributes of the language that are replaced.
+SCOPE = Hook(interpreter, "_LangPatchScope", "")
+
 HOOKS = (
-    *(GRID, CALL, *ATOMICS, LOAD, STORE, *SCALED_OPERANDS, *FOLDS),
+    *(SCOPE, GRID, CALL, *ATOMICS, LOAD, STORE, *SCALED_OPERANDS, *FOLDS),
     *(Hook(interpreter, name, "") for name in _READ),
     *(Hook(memory, name) for name in ("load", "atomic_cas")),
     *(Hook(ir, name) for name in ("ROUNDING_MODE", "PADDING_OPTION", "ATOMIC_OP")),
 )
+
+
+#: What ``patch_lang`` has begun to replace; launches take turns.
+_scopes: list[Any] = []
+
+
+class _Scope(interpreter._LangPatchScope):  # type: ignore[misc, unused-ignore]
+    """What Triton notes of the attributes that it replaces, known before it replaces the first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        _scopes.append(self)
+
+
+def _restore() -> None:
+    """What is put back is forgotten afterwards: done twice it does no harm."""
+    while _scopes:
+        changes = _scopes[-1]._changes
+        while changes:
+            owner, name, original = changes[-1]
+            if original is not interpreter._MISSING:
+                setattr(owner, name, original)
+            elif name in vars(owner):
+                delattr(owner, name)
+            del changes[-1]
+        del _scopes[-1]
+
+
+def restore_lang() -> None:
+    """The language as it was before ``patch_lang``, whether that came to its end or not.
+
+    An exception of a signal's handler ends neither this half way.
+    """
+    try:
+        _restore()
+    except BaseException:
+        _restore()
+        raise
 
 
 def repair(methods: Mapping[str, Around]) -> None:

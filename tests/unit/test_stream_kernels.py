@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,42 @@ def test_a_load_waits_a_moment_for_kernels_that_run(driver: Driver) -> None:
 def test_a_load_waits_for_a_kernel_that_waits_for_a_while(driver: Driver) -> None:
     driver.busy_until, driver.told = 6.0, (0.2, 6.0)  # for another PE, whose kernel comes late
     assert 6 <= ended_at(driver) < 7
+
+
+def test_a_load_beside_a_kernel_that_polls_says_what_to_prepare(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key, go_on = stream_kernels._keys("sum_reduce", "float32")[0], threading.Event()
+    monkeypatch.setattr(stream_kernels, "_PATIENCE", 0.01)
+    monkeypatch.setattr(stream_kernels, "_running", [lambda: True])
+    monkeypatch.setattr(stream_kernels, "setting_number", lambda name: 0)
+    told = threading.Thread(target=lambda: stream_kernels._load_beside(key, go_on.wait))
+    told.start()
+    said = ""
+    while "in a loop of its own" not in said:
+        said += capsys.readouterr().err
+    assert "pyshmem: sum_reduce, whose kernel is not loaded, waits for the kernels" in said
+    assert "call pyshmem.streams.prepare('sum_reduce', dtype='float32') before" in said
+    assert told.is_alive()
+    go_on.set()  # the kernel has ended
+    told.join()
+
+
+def test_a_load_beside_a_kernel_that_polls_ends_by_the_time_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key, go_on = stream_kernels._keys("sum_reduce", "float32")[0], threading.Event()
+    monkeypatch.setattr(stream_kernels, "setting_number", lambda name: 10**7)
+    with pytest.raises(pyshmem.ShmemTimeout, match=r"prepare\('sum_reduce', dtype='float32'\)"):
+        stream_kernels._load_beside(key, go_on.wait)
+    go_on.set()
+
+    def fails() -> None:
+        raise pyshmem.ShmemError("no memory")
+
+    monkeypatch.setattr(stream_kernels, "setting_number", lambda name: 0)
+    with pytest.raises(pyshmem.ShmemError, match="no memory"):
+        stream_kernels._load_beside(key, fails)
 
 
 def test_a_load_beside_a_kernel_that_goes_on_waiting_says_what_to_prepare(driver: Driver) -> None:

@@ -24,7 +24,8 @@ else:
     from .numba_cuda import forget_labelled, integration  # type: ignore[assignment]
 
     stages.on_change(forget_labelled)
-    stream_kernels.ask_before_loads(integration.running.any)  # type: ignore[attr-defined]
+    for _launched in (integration.running, integration.others):  # type: ignore[attr-defined]
+        stream_kernels.ask_before_loads(_launched.any)
 
 
 def prepare(kernel: Any, *args: Any) -> None:

@@ -33,6 +33,7 @@ from ..._core.arrays import cupy_arrays
 from ..._core.errors import ShmemError
 from ..._foreign import numba_cuda as hooks
 from ..._foreign import numba_cuda_texts as texts
+from ...host.kernels import stream_kernels
 from ...host.observe import stages
 from ..leaf.cuda.stages import STAGES
 from ..leaf.ptx import NO_BULK_COPIES, without_bulk_copies
@@ -60,11 +61,15 @@ def _checked(result: tuple, doing: str) -> Any:
 def _current(context: Any) -> Iterator[None]:
     """``context``, one of Numba's, is this thread's."""
     binding = driver.binding
-    _checked(binding.cuCtxPushCurrent(context.handle), "making a context current")
+    pushed: list[tuple[Any, ...]] = []
     try:
+        # One call, which keeps what came of it: no signal's exception comes between.
+        pushed.extend(map(binding.cuCtxPushCurrent, (context.handle,)))
+        _checked(pushed[0], "making a context current")
         yield
     finally:
-        binding.cuCtxPopCurrent()
+        if pushed and pushed[0][0] == _SUCCESS:
+            binding.cuCtxPopCurrent()
 
 
 class Integration:
@@ -81,6 +86,8 @@ class Integration:
         self._streams: dict[int, Any] = {}  # by GPU: where state blocks are filled
         self._other_streams = False
         self.running = Running()
+        #: Kernels that call nothing of the library, on streams which the default stream is not told of.
+        self.others = Running()
 
     # -- state blocks ------------------------------------------------------------------------------
 
@@ -194,10 +201,13 @@ class Integration:
         with beside_captures():  # the first launch of a cached kernel loads it
             function = kernel._codelibrary.get_cufunc()
         number = getattr(function.module, "pyshmem_module", 0)
-        if not number:
-            return plain(kernel, args, *shape)
         handle = getattr(shape[2], "handle", shape[2])
         stream = int(getattr(handle, "value", handle) or 0)
+        if not number:
+            if stream <= _LEGACY_STREAM:
+                return plain(kernel, args, *shape)
+            with self.others.launch(stream):
+                return plain(kernel, args, *shape)
         self.before_launch(number, kernel, function, args, stream)
         if self.running.forbids_waits(stream):
             args = tuple(map(self._as_it_is, args))
@@ -351,7 +361,11 @@ def _locked(load: Callable[[Any], Any]) -> Callable[[Any], Any]:
         known = code_library._cufunc_cache
         if known and (function := known.get(devices.get_context().device.id)):
             return function
-        with global_compiler_lock:
+        name, instead = code_library._entry_name, "call pyshmem.device.prepare(kernel, *arguments)"
+        with (
+            global_compiler_lock,
+            stream_kernels.telling(f"kernel {name}, which is loaded,", instead),
+        ):
             return load(code_library)
 
     return get_cufunc

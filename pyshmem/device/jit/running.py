@@ -34,12 +34,16 @@ _POLL_S = 50e-6
 @contextlib.contextmanager
 def beside_captures() -> Iterator[None]:
     """Driver calls in here neither fail for a stream capture of some thread nor break it."""
-    status, mode = _binding.cuThreadExchangeStreamCaptureMode(_RELAXED)
+    exchange = _binding.cuThreadExchangeStreamCaptureMode
+    before: list[tuple[Any, Any]] = []
     try:
+        # One call, which keeps what was before: no signal's exception comes between.
+        before.extend(map(exchange, (_RELAXED,)))
         yield
     finally:
-        if status == _SUCCESS:
-            _binding.cuThreadExchangeStreamCaptureMode(mode)
+        for status, mode in before:
+            if status == _SUCCESS:
+                exchange(mode)
 
 
 class Running:

@@ -8,9 +8,12 @@ the kernel.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +23,8 @@ from ..._core import kept_files
 from ..._core.arrays.checks import StreamLike, stream_handle
 from ..._core.contract import HASH, STREAM_KERNEL, STREAM_KEY
 from ..._core.dtypes import Kind, as_dtype, bits_of, integer, kind_of
-from ..._core.errors import ShmemError, UnsupportedError
-from ..._core.library import SIMULATED, __version__, check, ffi, lib
+from ..._core.errors import ShmemError, ShmemTimeout, UnsupportedError
+from ..._core.library import SIMULATED, __version__, check, ffi, lib, setting_number
 from ..._core.type_table import ELEMENT_NUMBER, ELEMENTS, REDUCE_OPS
 from ..._foreign import environment
 from ..job import runtime
@@ -226,6 +229,67 @@ def _let_kernels_end(key: int, handle: int) -> None:
         time.sleep(_NAP)
 
 
+def _told(what: str, instead: str) -> str:
+    return (
+        f"{what} waits for the kernels that run: a GPU loads nothing beside them. If one goes on until "
+        f"this PE has done something, in a loop of its own, neither ends: {instead} before that is "
+        "launched"
+    )
+
+
+@contextlib.contextmanager
+def telling(what: str, instead: str) -> Iterator[None]:
+    """A load in here tells on stderr what it waits for, when it takes long beside kernels that run.
+
+    Args:
+        what: what is loaded, as the line begins.
+        instead: what to do before such kernels are launched.
+    """
+    if not _busy(OWN):
+        yield
+        return
+
+    def tell() -> None:
+        print(f"pyshmem: {_told(what, instead)}", file=sys.stderr, flush=True)
+
+    timer = threading.Timer(_PATIENCE, tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _load_beside(key: int, load_now: Callable[[], None]) -> None:
+    """Load while a kernel runs, by a thread of its own: the driver may wait until that has ended.
+
+    The caller can be interrupted meanwhile, and gives up when ``PYSHMEM_TIMEOUT`` is over; the driver
+    goes on, and has loaded the kernel once it can. ShmemTimeout: it could not in that time.
+    """
+    done, failed = threading.Event(), []
+
+    def run_it() -> None:
+        try:
+            load_now()
+        except BaseException as error:  # the caller raises it
+            failed.append(error)
+        finally:
+            done.set()
+
+    what, instead = (
+        f"{_known(key)[0]}, whose kernel is not loaded,",
+        f"call pyshmem.streams.prepare({_wanted(key)})",
+    )
+    limit = setting_number("TIMEOUT") * 1e-9 or float("inf")
+    threading.Thread(target=run_it, name="pysh-load", daemon=True).start()
+    with telling(what, instead):
+        if not done.wait(None if limit == float("inf") else limit):
+            raise ShmemTimeout(f"after {limit:.0f} s: {_told(what, instead)}")
+    if failed:
+        raise failed[0]
+
+
 def load(key: int, handle: int = OWN) -> None:
     """Load the kernel of ``key``, from the cache or compiled; ``handle``: of the stream it is for.
 
@@ -246,8 +310,15 @@ def load(key: int, handle: int = OWN) -> None:
     assert image is not None
     _let_kernels_end(key, handle)
     code, entry, stack = image
-    buffer = ffi.from_buffer(code)
-    check(lib.ishmemx_kernel_load(key, lib.address_of(buffer), entry.encode(), stack))
+
+    def load_now() -> None:
+        buffer = ffi.from_buffer(code)
+        check(lib.ishmemx_kernel_load(key, lib.address_of(buffer), entry.encode(), stack))
+
+    if _busy(handle):
+        _load_beside(key, load_now)
+    else:
+        load_now()
 
 
 def _load_missing(handle: int) -> None:

@@ -182,10 +182,10 @@ def _call(executor: Any, *arguments: Any, **named: Any) -> None:
     job.before_launch()
     with _turn:
         namespace = {"tl": tl, "core": tl.core, "__builtins__": __builtins__}
-        scope = foreign.patch_lang(types.FunctionType(_language.__code__, namespace))
-        # Triton's own takes scalars, which are arrays of one element, to int(): not with NumPy 2.4.
-        scope.set_attr(tl.tensor, "__index__", lambda self: int(self.handle.data.item()))
         try:
+            scope = foreign.patch_lang(types.FunctionType(_language.__code__, namespace))
+            # Triton's own takes scalars, which are arrays of one element, to int(): not with NumPy 2.4.
+            scope.set_attr(tl.tensor, "__index__", lambda self: int(self.handle.data.item()))
             converted = {
                 name: value if name in executor.constexprs else _argument(value)
                 for name, value in bound.items()
@@ -198,7 +198,7 @@ def _call(executor: Any, *arguments: Any, **named: Any) -> None:
                     executor.fn.__name__, lambda: _run(executor.fn, dimensions, converted)
                 )
         finally:
-            scope.restore()
+            foreign.restore_lang()
     job.kernel_ends()
     job.after_launch()
 
