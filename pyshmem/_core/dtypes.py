@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 import struct
 import sys
@@ -142,6 +143,9 @@ def integer_of(name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
+        if inspect.isroutine(value):
+            called = f"{value.__name__}()"
+            raise TypeError(f"{name} is a function, not an integer: call it, {called}") from None
         what = f"{name} is {shown(value)} ({type(value).__name__}), not an integer"
         constants = _CONSTANTS.get(name)
         raise TypeError(f"{what}; give {constants}" if constants else what) from None

@@ -88,6 +88,9 @@ interruption: BaseException | None = None
 #: The PE of which this process is a child of ``fork``; ``runtime`` sets it.
 forked_by: int | None = None
 
+#: Whether this process has left a job; ``runtime`` sets it.
+has_ended = False
+
 _format_fault: Callable[[dict[str, int]], str] | None = None
 
 #: Called with each exception that is made of a fault.
@@ -182,6 +185,11 @@ def not_initialized(what: str) -> errors.NotInitialized:
         return errors.NotInitialized(
             f"{what}, but PE {forked_by} forked this process while its job ran: it is no PE, and "
             "only the process that called init can call pyshmem"
+        )
+    if has_ended:
+        return errors.NotInitialized(
+            f"{what}, and no job runs any more: it ended by finalize, or with the `with` of init; move "
+            "the call before that, or call pyshmem.init() again"
         )
     return errors.NotInitialized(f"{what}, but pyshmem is not initialised; call pyshmem.init()")
 

@@ -99,7 +99,7 @@ _TYPE = re.compile(
     r"^(?:char|schar|short|int|long|longlong|uchar|ushort|uint|ulong|ulonglong|float|double|longdouble|half"
     r"|bfloat16|complexf|complexd|ptrdiff|size|u?int(?:8|16|32|64))_"
 )
-_SIZE = re.compile(r"(?<=put|get)(?:mem|8|16|32|64|128)(?=$|_)|(?<=[a-z])mem$")
+_SIZE = re.compile(r"(?<=put|get)_?(?:mem|8|16|32|64|128)(?=$|_)|(?<=[a-z])mem$")
 
 #: Of the job that ``init`` returns: routines are the package's.
 OF_JOB = {
@@ -181,6 +181,7 @@ def not_in_kernels(package: str) -> Callable[[str], NoReturn]:
     def __getattr__(name: str) -> NoReturn:
         there = sys.modules[package].__all__
         meant = [*_device_names(name, there), _routine_in(OF_PACKAGE.get(_bare(name), ""))]
+        meant += [one for one in there if _letters(one) == _letters(name)]
         found = next((one for one in meant if one in there), "")
         raise no_attribute(
             f"module {package}", name, {name: f"it is {package}.{found}"} if found else {}
@@ -204,11 +205,18 @@ def _bare(name: str) -> str:
     return _SIZE.sub("", _TYPE.sub("", _LIBRARY.sub("", name)))
 
 
+def _letters(name: str) -> str:
+    """What names in other styles share: ``barrierAll``, ``BARRIER_ALL`` and ``barrier_all``."""
+    return name.replace("_", "").casefold()
+
+
 def _as_in_c(name: str, module: str) -> dict[str, str]:
     """What there is of the name of a C routine, of another library's too."""
     bare = _bare(name)
     if bare == name:
-        return {}
+        there = {_letters(one): one for one in sys.modules[module].__all__}
+        same = there.get(_letters(name), name)
+        return {} if same == name or name in OF_PACKAGE else {name: f"it is {module}.{same}"}
     if bare in sys.modules[module].__all__:
         return {name: f"it is {module}.{bare}; the arrays' dtype is the type"}
     return {name: OF_PACKAGE[bare]} if bare in OF_PACKAGE else {}

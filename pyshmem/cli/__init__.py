@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import shlex
@@ -29,6 +30,17 @@ COMMANDS = {
 _OF_RUN = ("-n", "-np", "--n-pes")
 
 
+#: What commands of other programs have in their names that ``info`` shows here.
+_OF_INFO = ("settings", "config", "env", "status", "version", "versions")
+
+
+def _meant_by(name: str) -> str:
+    """The command whose name is like one that there is not."""
+    if name in _OF_INFO:
+        return "info"
+    return "".join(difflib.get_close_matches(name, COMMANDS, n=1))
+
+
 class _Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the line; one that begins as that of ``run`` goes on is told what is missing."""
@@ -40,6 +52,14 @@ class _Commands(click.Group):
             line = shlex.join(["python", "-m", "pyshmem", "run", *words])
             raise click.UsageError(f"start a job with: {line}", ctx)
         return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and (meant := _meant_by(name)):
+            raise click.UsageError(f"No such command {name!r}: is {meant} meant?", ctx)
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -7,6 +7,7 @@ import importlib.resources
 import os
 import shlex
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def info(nodes: bool, heap: int | None, cflags: bool, libs: bool, pkg_config: bo
         flags = [*(compile_flags() if cflags else ()), *(link_flags() if libs else ())]
         click.echo(shlex.join(flags))
         return
-    console = Console()
+    console = Console(width=_width())
     for table in (
         _versions(),
         _conduits(),
@@ -78,6 +79,11 @@ def info(nodes: bool, heap: int | None, cflags: bool, libs: bool, pkg_config: bo
         console.print(table)
     for line in misspelt(os.environ):
         click.echo(line)
+
+
+def _width() -> int | None:
+    """Of lines that a program reads, or a file gets: a row each, so that grep finds it whole."""
+    return None if sys.stdout.isatty() or "COLUMNS" in os.environ else 240
 
 
 #: The library, by the name that programs remember.

@@ -19,6 +19,7 @@ from ..launcher.control import NativeControl
 from ..launcher.job import run_job
 from ..launcher.other_launchers import of_another_launcher
 from ..launcher.output.streams import occupy_standard_streams
+from ..launcher.output.uncalled import told
 from ..launcher.settings import check_settings, settle_device, started_by_another
 from ..launcher.spec import JobSpec
 from ..launcher.targets import resolve_command
@@ -182,7 +183,10 @@ def run(
     _export(CONDUIT=conduit, DEVICE=device, **checks.settings(), **sizes)
     try:
         check_settings(hosts=over.is_asked)
-        command = checks.command(_command(target, arguments, code, module=module))
+        program = _command(target, arguments, code, module=module)
+        for line in told(program):
+            click.echo(f"pyshmem: {line}", err=True)
+        command = checks.command(program)
         job: dict[str, Any] = {"command": command, "timeout": timeout, "grace": grace, "tag": tag}
         if over.is_asked or n_pes is None:
             here_only = {"output-dir": output_dir, "gdb": gdb, "attach": attach}

@@ -473,7 +473,7 @@ def bytes_of(
     if kind is not other_kind:
         raise TypeError(
             f"{names[0]} has dtype {kind.dtype}, {names[1]} has dtype {other_kind.dtype}; "
-            "they must be the same"
+            "they must be the same: make both with one dtype="
         )
     itemsize = kind.dtype.itemsize
     nbytes = available if nelems is None else nelems_of("nelems", nelems) * itemsize

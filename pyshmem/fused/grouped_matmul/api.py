@@ -115,10 +115,14 @@ def group_matmul(
             f"({handle.offsets.shape[0] - 1}, {tokens.shape[1]}, n)"
         )
     if by_pair and tokens.shape[0] != pairs:
-        raise ValueError(f"tokens has {tokens.shape[0]} rows; the handle has {pairs} pairs")
+        raise ValueError(
+            f"tokens has {tokens.shape[0]} rows; the handle has {pairs} pairs, and by_pair=True takes a "
+            "row for each: leave it out for the tokens that expert_dispatch returned"
+        )
     if not by_pair and tokens.shape[0] != handle.n_rows:
         raise ValueError(
-            f"tokens has {tokens.shape[0]} rows; those of the handle have {handle.n_rows}"
+            f"tokens has {tokens.shape[0]} rows; those of the handle have {handle.n_rows}: give what "
+            "expert_dispatch returned, or by_pair=True for a row a pair, as group_matmul returns them"
         )
     rows = None if by_pair else handle.rows
     if out is None and not scaled and needs_operator(tokens, weights):

@@ -331,6 +331,7 @@ def _finish(*, quietly: bool) -> None:
         log.info("PE %d leaves", _job.my_pe)
     _fails = _fails or quietly
     _job, _count = None, 0
+    library.has_ended = True
     fault = take_fault()
     try:
         for callback in tuple(_on_finalize):

@@ -305,7 +305,8 @@ def context_of(ctx: Context | None) -> Context:
     if ctx is None:
         return CTX_DEFAULT
     if not isinstance(ctx, Context):
-        raise TypeError(f"ctx is {ctx!r} ({type(ctx).__name__}), not a context")
+        of_a_pe = "; of one PE's operations it is pe_quiet([pe])" if isinstance(ctx, int) else ""
+        raise TypeError(f"ctx is {ctx!r} ({type(ctx).__name__}), not a context{of_a_pe}")
     return ctx
 
 

@@ -129,7 +129,10 @@ _current: Program | None = None
 def current() -> Program:
     """The running program."""
     if _current is None:
-        raise RuntimeError("pyshmem.triton functions are called from kernels, not from the host")
+        raise RuntimeError(
+            "pyshmem.triton functions are called from kernels, not from the host, which has its own: "
+            "pyshmem.my_pe(), pyshmem.put(...)"
+        )
     return _current
 
 

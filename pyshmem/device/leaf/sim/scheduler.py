@@ -307,7 +307,10 @@ def current() -> SimThread:
     """The running CUDA thread."""
     thread = running.thread
     if thread is None:
-        raise RuntimeError("pyshmem.device routines are called from kernels, not from the host")
+        raise RuntimeError(
+            "pyshmem.device routines are called from kernels, not from the host, which has its own: "
+            "pyshmem.my_pe(), pyshmem.put(...)"
+        )
     return thread
 
 
