@@ -198,6 +198,24 @@ def test_files_of_the_programs_folder_hide_no_module_of_the_launcher(
 # ---- info --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"), [("inof", "info"), ("settings", "info"), ("benhc", "bench")]
+)
+def test_a_command_that_there_is_not_is_told_what_is_meant(given: str, meant: str) -> None:
+    result = invoke(given)
+    assert result.exit_code == 2
+    assert f"No such command '{given}': is {meant} meant?" in result.output
+    assert "meant?" not in invoke("zzz").output
+
+
+def test_info_writes_a_row_a_line_where_no_terminal_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    output = CliRunner().invoke(main, ["info"], catch_exceptions=False).output
+    for row in SETTINGS:
+        [line] = [line for line in output.splitlines() if f" PYSHMEM_{row.name} " in line]
+        assert row.help[:40] in line
+
+
 def test_info_shows_every_setting_with_value_and_origin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSHMEM_SPIN", "123")
     result = invoke("info")

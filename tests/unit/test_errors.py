@@ -66,6 +66,24 @@ def test_calls_before_init_and_after_finalize_say_so() -> None:
         pyshmem.put(array, array, 0)
     with pytest.raises(pyshmem.NotInitialized):
         pyshmem.free(array)
+    with pytest.raises(pyshmem.NotInitialized, match="it ended by finalize, or with the `with`"):
+        pyshmem.zeros(3)
+
+
+def test_a_function_for_a_number_is_told_to_be_called() -> None:
+    with (
+        pyshmem.init(heap_size="1M", device="none"),
+        pytest.raises(TypeError, match=r"^pe is a function, not an integer: call it, my_pe\(\)"),
+    ):
+        pyshmem.put(pyshmem.zeros(3), np.zeros(3), pyshmem.my_pe)  # type: ignore[arg-type]
+
+
+def test_a_pe_for_a_context_is_told_the_routine() -> None:
+    with (
+        pyshmem.init(heap_size="1M", device="none"),
+        pytest.raises(TypeError, match=r"not a context; of one PE's operations it is pe_quiet"),
+    ):
+        pyshmem.quiet(0)  # type: ignore[arg-type]
 
 
 def test_init_is_counted() -> None:

@@ -111,6 +111,17 @@ def test_what_follows_from_a_failure_elsewhere_is_secondary() -> None:
     )
 
 
+def test_a_number_of_the_job_that_is_called_is_told() -> None:
+    last = [
+        "    print(job.my_pe())",
+        "          ^^^^^^^^^^^",
+        "TypeError: 'int' object is not callable",
+    ]
+    [way] = hints.ways_out(last, [])
+    assert "leave the () out" in way
+    assert not hints.ways_out(["    print(count())", *last[1:]], [])
+
+
 def test_what_python_writes_is_set_by_one_of_two_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     last = ["UnicodeEncodeError: 'ascii' codec can't encode character"]
     monkeypatch.delenv("PYTHONIOENCODING", raising=False)
