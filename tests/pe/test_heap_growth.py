@@ -121,6 +121,20 @@ TRIM = """
     pyshmem.put(again, low[:4], right)
     pyshmem.barrier_all()
     assert ends(again) == (7, 9) and ends(low) == (7, 7)
+    view = again[-4:]
+    del again, high
+    pyshmem.heap_trim()
+    assert memory() > smaller  # of what one has a view stays
+    pyshmem.put(view, low[:4] + me, right)
+    pyshmem.barrier_all()
+    assert ends(view) == (7 + left,) * 2
+    if me:
+        del view
+    pyshmem.heap_trim()
+    assert memory() > smaller  # PE 0 has one still
+    view = None
+    pyshmem.heap_trim()  # all have dropped it, which needs no call of its own
+    assert memory() == smaller, (memory(), smaller)
     pyshmem.heap_trim("host")
     print("ok")
 """

@@ -484,6 +484,23 @@ static int64_t end_of_blocks(int heap) {
 }
 
 /* No PE uses freed blocks any more once all have come here, with their operations complete. */
+/* All ask for the same; what every PE has released is freed, as by an allocation. */
+static int meet_to_trim(ask_t *ask) {
+    ishmemx_team_t world = &ishmemx_team_world;
+    bool all_released = false;
+    size_t freed;
+    int status;
+
+    if (!pysh_passed(world, &status, &all_released, sizeof all_released)) {
+        ask->has_released = pysh_release_pending();
+        status = agree("heap_trim", ask, &all_released);
+        pysh_pass(world, status, &all_released, sizeof all_released);
+    }
+    if (status || !all_released || pysh_passed(world, &status, NULL, 0))
+        return status;
+    return pysh_pass(world, pysh_release_agree("heap_trim", &freed), NULL, 0);
+}
+
 int ishmemx_heap_trim(int heap) {
     ask_t ask = {.kind = ASK_TRIM, .heap = heap, .ordinal = pysh_heaps.ordinal};
     int status;
@@ -494,7 +511,7 @@ int ishmemx_heap_trim(int heap) {
     malloc_describe(&ask, "heap_trim", NULL);
     if ((status = claim_all("heap_trim", &ask)))
         return status;
-    status = agree("heap_trim", &ask, NULL);
+    status = meet_to_trim(&ask);
     if (!status && pysh.arena[heap].grows)
         status = pysh.accel->trim("heap_trim", end_of_blocks(heap));
     return unclaim_all(status);

@@ -328,7 +328,8 @@ def heap_trim(heap: str = "device") -> None:
     """Give memory that a heap no longer needs back to the system. Collective; begins with a barrier.
 
     A device heap that grows (``PYSHMEM_DEVICE_HEAP_GROWS``) gives back what it has behind its last
-    block, in the parts in which it has grown. Other heaps keep what they have, and nothing happens.
+    block, in the parts in which it has grown. Other heaps keep what they have. Blocks of arrays that
+    all PEs have dropped are freed before; one of which a PE has a view stays, with all before it.
 
     Args:
         heap: ``"host"`` or ``"device"``, the same on all PEs.
