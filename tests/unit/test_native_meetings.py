@@ -37,7 +37,12 @@ KNOWN = {
     "collectives/chain.c": {"chain_run": OWN},  # chain_step
     "collectives/rails.c": {"pysh_rails_collect": STEP, "pysh_rails_broadcast": STEP},
     "collectives/collective.c": {"agree": STEP, "pysh_coll_start": STEP, "pysh_coll_end": LAST},
-    "collectives/malloc.c": {"agree": LAST, "attempt": STEP, "grow_for": STEP},  # agree() by its callers
+    "collectives/malloc.c": {
+        "agree": LAST,  # by its callers
+        "attempt": STEP,
+        "grow_for": STEP,
+        "meet_to_trim": STEP,
+    },
     "memory/release.c": {
         "pysh_release_agree": OWN,
         "pysh_heap_barrier": LAST,
