@@ -71,7 +71,7 @@ HOOKS = (
 _scopes: list[Any] = []
 
 
-class _Scope(interpreter._LangPatchScope):  # type: ignore[misc, unused-ignore]
+class Scope(interpreter._LangPatchScope):  # type: ignore[misc, unused-ignore]
     """What Triton notes of the attributes that it replaces, known before it replaces the first."""
 
     def __init__(self) -> None:

@@ -226,6 +226,56 @@ def test_a_capture_that_is_interrupted_has_ended(run_pes: Callable) -> None:
     assert int(done.stdout) > 50
 
 
+LANGUAGE = (
+    """
+import dis, os, sys, numpy as np, pyshmem, pyshmem.triton, triton, triton.language as tl
+from triton.runtime import interpreter
+HOME = os.path.dirname(pyshmem.__file__), interpreter.__file__
+
+@triton.jit
+def double(a, n: tl.constexpr):
+    i = tl.arange(0, n)
+    tl.store(a + i, 2 * tl.sum(tl.load(a + i)) + tl.load(a + i))
+
+"""
+    + SIGNAL
+    + """
+def language():
+    return [dict(vars(owner)) for owner in (tl, tl.core, tl.tensor)]
+
+with pyshmem.init(heap_size="8M"):
+    a = pyshmem.zeros(4, dtype=np.int64, heap="device")
+    double[(1,)](a, 4)  # Triton puts back what a class inherits as its own
+    before = language()
+    n, step, ended = 1, {step}, False
+    while not ended:
+        interrupt = Interrupt(n)
+        n += step
+        sys.settrace(interrupt)
+        try:
+            double[(1,)](a, 4)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        ended = interrupt.left > 0
+        assert language() == before, n - step
+        a[:] = 1
+        double[(1,)](a, 4)
+        assert a[0] == 9, (n - step, a[0])
+    print(n)
+"""
+)
+
+
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.long), 53])
+def test_tritons_language_is_put_back_whatever_interrupts(step: int, run_pes: Callable) -> None:
+    pytest.importorskip("triton")
+    program = LANGUAGE.replace("{step}", str(step))
+    done = run_pes(1, program, device="sim", timeout=180, check=True)
+    assert int(done.stdout) > 500
+
+
 MANAGERS = (
     """
 import contextlib, dis, gc, os, resource, signal, sys, warnings, numpy as np, pyshmem

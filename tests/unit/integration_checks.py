@@ -7,6 +7,8 @@ each function.
 
 from __future__ import annotations
 
+import contextlib
+import dis
 import logging
 import sys
 import threading
@@ -221,6 +223,62 @@ def a_launch_beside_a_kernel_waits_for_no_other_stream():
     assert not found.running.forbids_waits(6)
     fake.answers["cuStreamIsCapturing"] = (REAL.CUstreamCaptureStatus(1),)
     assert found.running.forbids_waits(6)
+
+
+def an_interrupt_anywhere_leaves_the_mode_and_the_context():
+    """Ctrl-C comes where Python looks for signals: behind calls, where functions begin, in loops."""
+    _, fake = started()
+    modes, contexts = [0], []
+
+    def exchange(mode):
+        modes.append(mode)
+        return OK, modes.pop(0)
+
+    def use():
+        with running.beside_captures(), numba_cuda._current(SimpleNamespace(handle="context")):
+            assert (modes, contexts) == ([running._RELAXED], ["context"])
+
+    fake.cuThreadExchangeStreamCaptureMode = exchange
+    fake.cuCtxPushCurrent = lambda context: contexts.append(context) or (OK,)
+    fake.cuCtxPopCurrent = lambda: (OK, contexts.pop())
+    places = 1
+    while interrupted(use, places):
+        assert (modes, contexts) == ([0], []), places
+        places += 1
+    assert places > 15
+
+
+LOOKS = {dis.opmap[name] for name in ("RESUME", "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD")}
+FILES = {running.__file__, numba_cuda.__file__, contextlib.__file__}
+
+
+def interrupted(call, place):
+    """Call it, and interrupt it at the ``place``-th of those; False: it has fewer."""
+    left = place
+
+    def begin(frame, event, arg):
+        last = None
+
+        def step(frame, event, arg):
+            nonlocal left, last
+            if event == "opcode":
+                looks, last = last in LOOKS, frame.f_code.co_code[frame.f_lasti]
+                left -= looks
+                if looks and left == 0:
+                    raise KeyboardInterrupt
+            return step
+
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return step if frame.f_code.co_filename in FILES else None
+
+    sys.settrace(begin)
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    return left <= 0
 
 
 def a_kernel_of_the_cache_is_loaded_once():

@@ -257,6 +257,7 @@ def install(record: Any = None) -> None:
     for atomic in foreign.ATOMICS:
         atomic.wrap(lambda plain: _give_way(plain, lambda *_: True))
     foreign.LOAD.wrap(lambda plain: _give_way(plain, lambda *given: given[-1]))
+    foreign.SCOPE.replace(foreign.Scope)
     foreign.GRID.replace(_call)
     foreign.CALL.replace(_call_device_function)
 
