@@ -102,6 +102,18 @@ def test_calls_of_a_group_that_a_member_has_aborted_raise(run_pes: Callable) -> 
     assert "no error" not in done.stdout
 
 
+@pytest.mark.parametrize("groups", ["native", "python"])
+def test_who_hears_nothing_of_who_refuses_a_call_raises_too(groups: str, run_pes: Callable) -> None:
+    """The root of a broadcast refuses it, and the third is not told."""
+    calls = {name: call for name, call in CALLS.items() if "object" not in name}
+    program = PROGRAM.format(calls=calls, leave="dist.distributed_c10d._abort_process_group")
+    program = BEGIN + program.replace("late = number % 2", "late = False")
+    settings = {**VARIABLES, "PYSHMEM_CHECK_FIRST": "0", "PYSHMEM_TORCH_GROUPS": groups}
+    done = run_pes(3, program, device="none", env=settings, timeout=200, check=True)
+    assert done.stdout.splitlines().count("ok") == 3, done.stdout
+    assert "no error" not in done.stdout
+
+
 @pytest.mark.parametrize("n", [2, 3])
 def test_calls_of_a_group_that_a_member_has_left_raise(n: int, run_pes: Callable) -> None:
     program = BEGIN + PROGRAM.format(calls=CALLS, leave="dist.destroy_process_group")

@@ -74,17 +74,19 @@ static bool is_there(const cell_t *cell, uint64_t number) {
     return __atomic_load_n(&cell->number, __ATOMIC_ACQUIRE) >= number;
 }
 
-static __attribute__((noinline)) int wait_for(ishmemx_team_t team, const char *what, const cell_t *cell, int member,
+static __attribute__((noinline)) int wait_for(ishmemx_team_t team, const char *what, const cell_t *cell,
                                               uint64_t number) {
-    int status = ISHMEMX_OK;
+    int left, status = ISHMEMX_OK;
     pysh_wait_t wait;
 
     pysh_wait_begin(&wait, what);
     wait.members = (pysh_members_t){.slot = team->slot, .n_pes = team->n_pes, .pes = team->pes};
     while (!is_there(cell, number))
-        /* Who has left gave all that it ever gives before it said so. */
-        if ((pysh_member_has_left(team, member) && !is_there(cell, number) &&
-             (status = pysh_member_tell_left(team, what, member))) ||
+        /* Who has left gave all that it ever gives before it said so, and had seen all cells of the calls that it
+         * completed. So where a member has left, whichever, and this cell is not there, the call is not completed: in a
+         * broadcast the root may have refused it. */
+        if (((left = pysh_team_find_left(team)) >= 0 && !is_there(cell, number) &&
+             (status = pysh_member_tell_left(team, what, left))) ||
             (status = pysh_wait_pause(&wait)))
             break;
     pysh_wait_end(&wait);
@@ -98,7 +100,7 @@ static int cell_take(ishmemx_team_t team, const pysh_celled_t *call, int member,
 
     while (!is_there(cell, number) && looks-- > 0)
         continue;
-    if (!is_there(cell, number) && (status = wait_for(team, call->what, cell, member, number)))
+    if (!is_there(cell, number) && (status = wait_for(team, call->what, cell, number)))
         return status;
     if (__builtin_expect(cell->number != number || cell->about != call->about, 0))
         *differs_p =

@@ -70,7 +70,7 @@ static bool left_before(uint64_t flag, uint64_t number) {
     return flag & LEFT && is_behind(number, flag, NUMBER_BITS);
 }
 
-bool pysh_member_has_left(const struct ishmemx_team *team, int member) {
+static bool has_left(const struct ishmemx_team *team, int member) {
     return flag_of(team, member) & LEFT;
 }
 
@@ -91,13 +91,19 @@ static int check_left(const pysh_steps_t *steps) {
     return ISHMEMX_OK;
 }
 
-int pysh_team_check_left(ishmemx_team_t team, const char *what) {
+int pysh_team_find_left(const struct ishmemx_team *team) {
     if (!somebody_left(team))
-        return ISHMEMX_OK;
+        return -1;
     for (int i = 0; i < team->n_pes; i++)
-        if (i != team->my_pe && pysh_member_has_left(team, i))
-            return pysh_member_tell_left(team, what, i);
-    return ISHMEMX_OK;
+        if (i != team->my_pe && has_left(team, i))
+            return i;
+    return -1;
+}
+
+int pysh_team_check_left(ishmemx_team_t team, const char *what) {
+    int member = pysh_team_find_left(team);
+
+    return member < 0 ? ISHMEMX_OK : pysh_member_tell_left(team, what, member);
 }
 
 int pysh_team_left_before_request(ishmemx_team_t team, const char *what, uint64_t number) {
@@ -151,7 +157,7 @@ static bool has_told(const pysh_steps_t *steps, int member) {
 }
 
 static bool is_leaving(const pysh_steps_t *steps, int member) {
-    return pysh_member_has_left(steps->team, member);
+    return has_left(steps->team, member);
 }
 
 /* `leaves`: the caller does itself. */

@@ -41,9 +41,9 @@ void pysh_team_tell_leaving(ishmemx_team_t team);
 int pysh_team_leave(ishmemx_team_t team, const char *what);
 /* This PE leaves all its teams: who waits for it there need wait no longer. */
 void pysh_teams_leave(void);
-/* Has the member told that it leaves? What it stored for the team before is visible then. And the failure of a call
- * that would wait for it. */
-bool pysh_member_has_left(const struct ishmemx_team *team, int member);
+/* A member that has told that it leaves, or -1. What it stored for the team before, and what it had seen of others, is
+ * visible then. And the failure of a call that would wait for it. */
+int pysh_team_find_left(const struct ishmemx_team *team);
 int pysh_member_tell_left(const struct ishmemx_team *team, const char *what, int member);
 /* OK, or that failure when any has. */
 int pysh_team_check_left(ishmemx_team_t team, const char *what);
