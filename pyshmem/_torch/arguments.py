@@ -116,7 +116,7 @@ def check_apart(results: Named, inputs: Named, may_be: Collection[tuple[str, str
     read = [(name, one) for name, one in inputs if isinstance(one, torch.Tensor)]
     for number, (name, one) in enumerate(written):
         for other_name, other in (*read, *written[:number]):
-            if _shared(one, other) and not (
+            if share_memory(one, other) and not (
                 (name, other_name) in may_be and _same_memory(one, other)
             ):
                 raise ValueError(
@@ -125,7 +125,8 @@ def check_apart(results: Named, inputs: Named, may_be: Collection[tuple[str, str
                 )
 
 
-def _shared(one: torch.Tensor, other: torch.Tensor) -> bool:
+def share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether an element of one lies in an element of the other; where that is hard to say, yes."""
     if one.device != other.device or not one.numel() or not other.numel():
         return False
     (begin, end), (first, last) = _span(one), _span(other)

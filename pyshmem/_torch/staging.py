@@ -131,7 +131,7 @@ class Staging:
         ``stream``: given where members store into each other's rows. Captured calls then begin and end
         with a sync, as a replay does not know which half the calls around it use.
         """
-        most = self._halves[0].numel() // n_rows // _ALIGNMENT * _ALIGNMENT // width * width
+        most = self._longest_piece(n_rows) // width * width
         alone = stream is not None and capturing()
         if stream is not None and not (alone or self._prepared):
             prepare("sync")  # for captures, which come behind a call that warms up
@@ -144,6 +144,27 @@ class Staging:
             yield begin, begin + length, self._halves[self._turn.value][: n_rows * length]
         if alone:
             self.team.sync(stream=stream)
+
+    def _longest_piece(self, n_rows: int) -> int:
+        return self.half // n_rows // _ALIGNMENT * _ALIGNMENT
+
+    def _apart(
+        self, given: list[torch.Tensor], results: list[torch.Tensor], n_rows: int
+    ) -> list[torch.Tensor]:
+        """``given``, with a copy in place of what a piece of a result would overwrite before it is read.
+
+        A piece is read before the same bytes of results are written. So what begins where a result
+        begins may lie there, and what goes in one piece may lie anywhere.
+        """
+        if max(one.numel() for one in given) <= self._longest_piece(n_rows):
+            return given
+        spans = [(one.data_ptr(), one.data_ptr() + one.numel()) for one in results]
+
+        def meets(one: torch.Tensor) -> bool:
+            begin, end = one.data_ptr(), one.data_ptr() + one.numel()
+            return any(first < end and begin < last and first != begin for first, last in spans)
+
+        return [one.clone() if meets(one) else one for one in given]
 
     def _reached(self, routine: str, nbytes: int, stream: StreamLike) -> tuple[bool, bool]:
         """Whether other members reach dest and source, of ``nbytes`` from each to each; the same on all.
@@ -179,6 +200,7 @@ class Staging:
             self._combine("reduce", what, place.flat, sent, stream)
             place.done()
         else:
+            (given,) = self._apart([given], [result], 1)
             for begin, end, box in self._pieces(1, given.numel(), what.dtype.itemsize):
                 what.scale(box.copy_(given[begin:end]))
                 self._combine("reduce", what, box, box, stream)
@@ -200,6 +222,7 @@ class Staging:
             return
         if self.me == root and not source_reached:
             given = source_of([given])
+        (given,) = self._apart([given], [result], 1 + source_reached)
         for begin, end, block in self._pieces(1 + source_reached, length, 1, stream):
             out, box = block[: end - begin], block[-(end - begin) :]
             if self.me == root and source_reached:
@@ -219,7 +242,8 @@ class Staging:
         given = as_bytes(flat(source))
         wanted, length = root in (None, self.me), given.numel()
         targets = [Target(dest) for dest in dests] if wanted else []
-        self._check_sizes("all_gather", given, targets, self.n_pes if wanted else 0)
+        name = "all_gather" if root is None else "gather"
+        self._check_sizes(name, given, targets, self.n_pes if wanted else 0)
         results = [as_bytes(target.flat) for target in targets]
         dest_reached, source_reached = self._reached("fcollect", length, stream)
         if not dest_reached:
@@ -230,6 +254,7 @@ class Staging:
             given = given if source_reached else source_of([given])
             rows = Rows(results) if wanted else None
             n_rows = self.n_pes + source_reached
+            (given,) = self._apart([given], results, n_rows)
             for begin, end, block in self._pieces(n_rows, length, 1, stream):
                 out, box = block[: self.n_pes * (end - begin)], given[begin:end]
                 if source_reached:
@@ -259,7 +284,8 @@ class Staging:
             sent = what.scaled(source_of(given, place.flat, -self.me * length))
             self._combine("reduce_scatter", what, place.flat, sent, stream)
         else:
-            rows, n_rows = Rows(given), self.n_pes + dest_reached
+            n_rows = self.n_pes + dest_reached
+            rows = Rows(self._apart(given, [result if place is None else place.flat], n_rows))
             for begin, end, block in self._pieces(n_rows, length, what.dtype.itemsize):
                 sent = block[: self.n_pes * (end - begin)]
                 rows.load(begin, end, sent)
@@ -291,7 +317,7 @@ class Staging:
             if not self._reached("alltoall", length, stream)[0]:
                 self._at_once("alltoall", results, given, length, stream)
             else:
-                come, go = Rows(results), Rows(given)
+                come, go = Rows(results), Rows(self._apart(given, results, 2 * self.n_pes))
                 for begin, end, block in self._pieces(2 * self.n_pes, length, 1, stream):
                     box, out = block.view(2, -1)
                     go.load(begin, end, box)
@@ -305,6 +331,7 @@ class Staging:
         stream: StreamLike,
     ) -> None:  # fmt: skip
         """Parts that are not as long as each other, by pieces as long as those of the longest."""
+        given = self._apart(given, results, 2 * self.n_pes)
         for begin, end, block in self._pieces(2 * self.n_pes, longest, 1, stream):
             rows = block.split(end - begin)
             for row, one in zip(rows[: self.n_pes], given, strict=True):
@@ -323,7 +350,7 @@ class Staging:
         given = [as_bytes(flat(source)) for source in sources] if self.me == root else []
         if self.me == root:
             self._check_sizes("scatter", result, [Target(s) for s in sources], self.n_pes)
-        rows = Rows(given) if given else None
+        rows = Rows(self._apart(given, [result], 2 * self.n_pes)) if given else None
         for begin, end, block in self._pieces(2 * self.n_pes, result.numel(), 1, stream):
             box, out = block.view(2, -1)
             if rows is not None:
@@ -338,11 +365,16 @@ class Staging:
         """Bytes of the longest part of an ``all_to_all`` on any PE; on the host.
 
         Raises: where it ``compares`` MismatchError, on all PEs (one expects another length than it is
-            sent).
+            sent), else ValueError (it expects another than it sends itself).
         """
         self._check_parts(dests, sources)
         if compares:
             self._compare_parts(dests, sources)
+        elif dests[self.me].nbytes != sources[self.me].nbytes:
+            raise ValueError(
+                f"all_to_all: this rank, {self.me}, sends itself {sources[self.me].nbytes} bytes and "
+                f"expects {dests[self.me].nbytes}"
+            )
         box = torch.tensor([max(one.nbytes for one in [*dests, *sources])])
         self.all_reduce(box, box, Reduction("max", box.dtype))
         return int(box)

@@ -17,9 +17,10 @@ import torch.distributed as dist
 from ..._core.errors import UnsupportedError
 from ..._foreign import torch as foreign
 from ..._foreign.environment import may_have_gpu
-from ..._torch.arguments import check_plain
+from ..._torch.arguments import check_plain, share_memory
 from ..._torch.staging import Reduction, capturing
 from . import native, worker_queues
+from .given import check_one_dtype, one_of, paired
 from .group import NAME, Group, Heap, Options, Tensors
 from .windows import Window
 
@@ -48,7 +49,7 @@ class Collectives(Group):
 
     def reduce(self, tensors: Tensors, opts: Any) -> Any:
         """Combine over the members into that of the root."""
-        (tensor,) = tensors
+        tensor = one_of("reduce", tensors)
         what, root = _reduction(opts, tensor), self._rank_of("reduce: dst", opts.rootRank)
 
         def call(heap: Heap, stream: Any) -> None:
@@ -58,7 +59,7 @@ class Collectives(Group):
 
     def broadcast(self, tensors: Tensors, opts: Any) -> Any:
         """Copy the root's to all."""
-        (tensor,) = tensors
+        tensor = one_of("broadcast", tensors)
         root = self._rank_of("broadcast: src", opts.rootRank)
 
         def call(heap: Heap, stream: Any) -> None:
@@ -68,15 +69,16 @@ class Collectives(Group):
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
         """Copy each member's to all; sizes may differ between members, the same on all."""
-        (rows,), (source,) = outputs, inputs
-        alike = self._are_alike(rows, source, "all_gather: an input", "an output")
+        rows, source = one_of("all_gather", outputs), one_of("all_gather", inputs)
+        alike = self._are_alike(rows, source, "all_gather", "an input", "an output")
 
         def call(heap: Heap, stream: Any) -> None:
             if alike:
                 heap.staging.all_gather(rows, source, stream)
                 return
+            own = self._beside(source, rows)
             for root, row in enumerate(rows):
-                given = source if root == self._rank else row
+                given = own if root == self._rank else row
                 heap.staging.broadcast(row, given, root, stream)
 
         return self._run(call, rows, inputs, facts=("all_gather", rows))
@@ -96,7 +98,7 @@ class Collectives(Group):
         self, outputs: Tensors, inputs: Tensors, opts: Any = None
     ) -> Any:
         """Several at a time."""
-        pairs = zip(outputs, inputs, strict=True)
+        pairs = paired("all_gather", outputs, inputs)
         rows = [self._shares(output, "all_gather", source) for output, source in pairs]
 
         def call(heap: Heap, stream: Any) -> None:
@@ -111,6 +113,9 @@ class Collectives(Group):
         self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None
     ) -> Any:
         """Several at a time, ``outputs[member][i]`` from ``inputs[i]``."""
+        for row in outputs:
+            for output, source in paired("all_gather_coalesced", row, inputs):
+                check_one_dtype("all_gather_coalesced", output, source)
 
         def call(heap: Heap, stream: Any) -> None:
             for i, source in enumerate(inputs):
@@ -119,32 +124,37 @@ class Collectives(Group):
         every = [tensor for row in outputs for tensor in row]
         return self._run(call, every, inputs, facts=("all_gather_coalesced", inputs))
 
-    def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Any:
+    def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Any:
         """Combine over the members, each getting its one of ``inputs``; sizes may differ, as above."""
-        (output,), (rows,) = outputs, inputs
+        output, rows = one_of("reduce_scatter", outputs), one_of("reduce_scatter", inputs)
         what = _reduction(opts, output)
-        alike = self._are_alike(rows, output, "reduce_scatter: an output", "an input")
+        alike = self._are_alike(rows, output, "reduce_scatter", "an output", "an input")
 
         def call(heap: Heap, stream: Any) -> None:
             if alike:
                 heap.staging.reduce_scatter(output, rows, what, stream)
                 return
-            for root, row in enumerate(rows):
+            given = [self._beside(row, [output]) for row in rows]
+            for root, row in enumerate(given):
                 heap.staging.all_reduce(
                     output if root == self._rank else row, row, what, stream, root
                 )
 
         return self._run(call, outputs, rows, facts=("reduce_scatter", what.op, rows))
 
-    def reduce_scatter_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any) -> Any:
+    def reduce_scatter_single(
+        self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
+    ) -> Any:
         """``reduce_scatter`` of one tensor, of which ``output`` may be a part."""
         return self.reduce_scatter_single_coalesced([output], [input], opts)
 
     _reduce_scatter_base = reduce_scatter_single
 
-    def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any) -> Any:
+    def reduce_scatter_single_coalesced(
+        self, outputs: Tensors, inputs: Tensors, opts: Any = None
+    ) -> Any:
         """Several at a time."""
-        pairs = zip(inputs, outputs, strict=True)
+        pairs = paired("reduce_scatter", inputs, outputs)
         rows = [self._shares(tensor, "reduce_scatter", dest) for tensor, dest in pairs]
         kinds = [_reduction(opts, output) for output in outputs]
 
@@ -171,6 +181,8 @@ class Collectives(Group):
 
     def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Any:
         """Give each member its one of ``inputs``."""
+        if outputs or inputs:
+            check_one_dtype("all_to_all", *outputs, *inputs)
         return self._exchange(outputs, inputs, True, outputs, inputs)
 
     def _exchange(
@@ -203,8 +215,9 @@ class Collectives(Group):
 
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any) -> Any:
         """Copy each member's to the root."""
-        (source,) = inputs
+        source = one_of("gather", inputs)
         rows, root = outputs[0] if outputs else [], self._rank_of("gather: dst", opts.rootRank)
+        check_one_dtype("gather", source, *rows)
 
         def call(heap: Heap, stream: Any) -> None:
             heap.staging.all_gather(rows, source, stream, root)
@@ -213,37 +226,48 @@ class Collectives(Group):
 
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Any:
         """Copy to each member its one of the root's ``inputs``."""
-        (output,) = outputs
+        output = one_of("scatter", outputs)
         rows, root = inputs[0] if inputs else [], self._rank_of("scatter: src", opts.rootRank)
+        check_one_dtype("scatter", output, *rows)
 
         def call(heap: Heap, stream: Any) -> None:
             heap.staging.scatter(output, rows, root, stream)
 
         return self._run(call, outputs, rows, facts=("scatter", output, root))
 
-    def _are_alike(self, rows: Tensors, own: torch.Tensor, name: str, of_rows: str) -> bool:
+    def _are_alike(
+        self, rows: Tensors, own: torch.Tensor, routine: str, name: str, of_rows: str
+    ) -> bool:
         """Are the members' tensors of one size? If not, this rank's is checked against its ``own``."""
         check_plain(own, *rows)
+        check_one_dtype(routine, own, *rows)
         if len(rows) != self._n or len({row.nbytes for row in rows}) <= 1:
             return True
         row = rows[self._rank]
         if row.numel() != own.numel():
             raise ValueError(
-                f"{name} of {own.numel()} elements for {of_rows} of {row.numel()} of this rank"
+                f"{routine}: {name} of {own.numel()} elements for {of_rows} of {row.numel()} of this "
+                "rank"
             )
         return False
+
+    def _beside(self, given: torch.Tensor, results: Tensors) -> torch.Tensor:
+        """``given``, or a copy where results lie over it, which are set one after the other."""
+        return given.clone() if any(share_memory(given, one) for one in results) else given
 
     def _shares(
         self, tensor: torch.Tensor, routine: str, other: torch.Tensor
     ) -> list[torch.Tensor]:
         """A tensor's equal shares, one a member; ``other`` is what they come from or go to."""
         check_plain(tensor, other)
-        if tensor.dtype != other.dtype:  # torch looks at that for lists of tensors alone
-            raise TypeError(f"{routine} of {tensor.dtype} and {other.dtype}: give one dtype")
+        check_one_dtype(routine, tensor, other)
         if not tensor.is_contiguous():
+            if tensor.dim() and tensor.shape[0] % self._n == 0:
+                return list(tensor.chunk(self._n))
             raise ValueError(
-                f"{routine} with one tensor for all members needs a contiguous one: give one of "
-                "torch.empty, or a copy by contiguous()"
+                f"{routine} with one tensor for all members that is not contiguous, and whose "
+                f"{tensor.shape[0] if tensor.dim() else 1} rows {self._n} members cannot share evenly: "
+                "give one of torch.empty, or a copy by contiguous()"
             )
         if tensor.numel() % self._n:
             raise ValueError(

@@ -21,6 +21,7 @@ from ..._torch.staging import Staging, capturing
 from ...host.job import runtime
 from . import worker_queues
 from .agreement import agree
+from .given import one_of, tag_of
 from .monitored_barrier import monitored_barrier
 from .send_recv import Mailbox
 
@@ -91,6 +92,7 @@ class Group:
         self._lanes: dict[Any, Any] = {}
         self._n_calls = 0  # collectives so far that can be compared
         self._stream_calls = 0  # collectives so far, on the GPU's stream
+        self._to_self = 0  # messages to this rank that no recv is for yet
         self._begun: list[Any] | None = None  # works since _start_coalescing
         self._store, self._barriers = store, 0
         exchange = StoreExchange(store, rank, size)
@@ -296,10 +298,12 @@ class Group:
     def send(self, tensors: Tensors, to: int, tag: int = 0) -> Any:
         """Send to a member; messages of a pair are received in the order they are sent.
 
-        Raises: ValueError (the group has no such rank), MismatchError (that member has left).
+        Raises: ValueError (rank, tag), MismatchError (that member has left).
         """
-        (tensor,) = tensors
-        to = self._rank_of("send: dst", to)
+        tensor = one_of("send", tensors)
+        to, tag = self._rank_of("send: dst", to), tag_of("send", tag)
+        if to == self._rank:
+            self._to_self += 1
 
         def call(heap: Heap, stream: Any) -> None:
             if self._heaps["cpu"].mailbox.has_left(to):
@@ -311,11 +315,15 @@ class Group:
     def recv(self, tensors: Tensors, sender: int, tag: int = 0) -> Any:
         """Receive the next message of a member.
 
-        Raises: ValueError (the group has no such rank), MismatchError (that member has left, and sent
-            none; on the host: a message of another size or tag).
+        Raises: ValueError (rank, tag; this rank, which has sent itself nothing), MismatchError (that
+            member has left, and sent none; on the host: a message of another size or tag).
         """
-        (tensor,) = tensors
-        sender = self._rank_of("recv: src", sender)
+        tensor = one_of("recv", tensors)
+        sender, tag = self._rank_of("recv: src", sender), tag_of("recv", tag)
+        if sender == self._rank:
+            if not self._to_self:
+                raise ValueError(f"recv: src is this rank, {sender}, which has sent itself nothing")
+            self._to_self -= 1
 
         def call(heap: Heap, stream: Any) -> None:
             if stream is not None and self._heaps["cpu"].mailbox.has_left(sender):

@@ -65,7 +65,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
     }
 
     WorkPtr allgather(const Given &about, const at::Tensor &output, const at::Tensor &input) {
-        if (!share(output, input))
+        if (!share(output, input) || !in_place(output, input))
             return {};
         auto call = [self = shared_from_this(), output, input] {
             char *to = bytes(output), *from = bytes(input);
@@ -84,7 +84,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
     WorkPtr reduce_scatter(const Given &about, const at::Tensor &output, const at::Tensor &input,
                            const c10d::ReduceOp &op) {
         auto kind = kind_of(op, output);
-        if (!kind || !share(input, output))
+        if (!kind || !share(input, output) || !in_place(input, output))
             return {};
         auto call = [self = shared_from_this(), output, input, kind = *kind] {
             char *to = bytes(output), *from = bytes(input);
@@ -102,7 +102,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
 
     WorkPtr alltoall(const Given &about, const at::Tensor &output, const at::Tensor &input) {
         if (!takes(output) || !takes(input) || output.scalar_type() != input.scalar_type() ||
-            output.numel() != input.numel() || input.numel() % n_)
+            output.numel() != input.numel() || input.numel() % n_ || !apart(output, input, 0))
             return {};
         auto call = [self = shared_from_this(), output, input] {
             char *to = bytes(output), *from = bytes(input);
@@ -144,6 +144,16 @@ class Quick : public std::enable_shared_from_this<Quick> {
     bool share(const at::Tensor &whole, const at::Tensor &part) const {
         return takes(whole) && takes(part) && whole.scalar_type() == part.scalar_type() &&
                whole.numel() == n_ * part.numel();
+    }
+
+    // Whether they share no memory, or `part` begins `behind` bytes behind `whole`: of others Python makes copies, as a
+    // piece may be overwritten before it is read.
+    static bool apart(const at::Tensor &whole, const at::Tensor &part, int64_t behind) {
+        const char *begin = bytes(whole), *first = bytes(part);
+        return first == begin + behind || first + part.nbytes() <= begin || begin + whole.nbytes() <= first;
+    }
+    bool in_place(const at::Tensor &whole, const at::Tensor &part) const {
+        return apart(whole, part, me_ * int64_t(part.nbytes()));
     }
 
     template <class Piece> void pieces(int64_t rows, int64_t nbytes, int64_t width, Piece piece) {
