@@ -166,3 +166,53 @@ def test_a_rank_that_fails_ends_the_others_collectives(run_pes: Callable) -> Non
     program = BEGIN + textwrap.dedent(code)
     done = run_pes(3, program, device="none", env=VARIABLES, timeout=100, check=True)
     assert done.stdout.splitlines().count("ok") == 3, done.stdout
+
+
+INTERRUPTED = """
+import dis, sys, pyshmem
+import torch.distributed as dist
+from pyshmem.host.job import runtime
+from pyshmem.interop.torch import start
+LOOKS = {dis.opmap[name] for name in ("RESUME", "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD")}
+made = []
+dist.init_process_group = lambda *given, **named: made.append(runtime.init())  # a group counts one
+
+class Interrupt:
+    def __init__(self, n): self.left = n
+    def __call__(self, frame, event, arg):
+        if frame.f_code.co_filename != start.__file__: return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        last = None
+        def local(frame, event, arg):
+            nonlocal last
+            if event == "opcode":
+                looks, last = last in LOOKS, frame.f_code.co_code[frame.f_lasti]
+                self.left -= looks
+                if looks and self.left == 0: raise KeyboardInterrupt
+            return local
+        return local
+
+with pyshmem.init(heap_size="8M"):
+    n, ended = 1, False
+    while not ended:
+        interrupt, before = Interrupt(n), runtime.inits()
+        sys.settrace(interrupt)
+        try:
+            start.init_process_group()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        ended = interrupt.left > 0
+        n += 1
+        assert runtime.inits() - before == len(made), n
+        while made:
+            made.pop().finalize()
+    print(n)
+"""
+
+
+def test_an_interrupted_start_of_a_group_leaves_no_init(run_pes: Callable) -> None:
+    """Wherever Python looks for signals; a group that was made counts one of its own."""
+    done = run_pes(1, INTERRUPTED, device="none", timeout=100, check=True)
+    assert int(done.stdout) > 10

@@ -367,6 +367,11 @@ def initialized() -> bool:
     return _job is not None
 
 
+def inits() -> int:
+    """How many calls of ``init`` there were without their ``finalize``."""
+    return _count
+
+
 def my_pe() -> int:
     """The number of this PE.
 

@@ -28,6 +28,12 @@ def _store(n_pes: int, my_pe: int) -> Any:
     return store
 
 
+def _leave_until(left: int) -> None:
+    """Take back one init, unless ``left`` are left: done twice it does no harm."""
+    if runtime.inits() > left:
+        runtime.finalize()
+
+
 def init_process_group(backend: str = NAME, *, options: Options | None = None, **rest: Any) -> None:
     """``torch.distributed.init_process_group`` for a job: ranks are numbers of PEs. Collective.
 
@@ -43,8 +49,9 @@ def init_process_group(backend: str = NAME, *, options: Options | None = None, *
     Raises: what ``pyshmem.init`` and torch's function raise.
     Extension.
     """
-    job = runtime.init()
+    counted = runtime.inits()
     try:
+        job = runtime.init()
         store = _store(job.n_pes, job.my_pe)
         if rest.get("timeout") is not None:
             store.set_timeout(rest["timeout"])  # torch does that to stores of its own alone
@@ -52,5 +59,12 @@ def init_process_group(backend: str = NAME, *, options: Options | None = None, *
             rest["pg_options"] = options
         dist.init_process_group(backend, store=store, rank=job.my_pe, world_size=job.n_pes, **rest)
     finally:
-        # The group counts an init of its own. One of another backend needs no job.
-        runtime.finalize()
+        # The group counts an init of its own. One of another backend needs no job. An exception of a
+        # signal's handler may have come before the init was counted, or comes here.
+        left = None
+        try:
+            left = max(counted, runtime.inits() - 1)
+            _leave_until(left)
+        except BaseException:
+            _leave_until(max(counted, runtime.inits() - 1) if left is None else left)
+            raise

@@ -17,12 +17,22 @@ from numba import cuda
 import pyshmem
 from pyshmem import device as shmem
 from pyshmem._core import library
+from pyshmem.host.kernels import stream_kernels
 
 
 @cuda.jit
 def wait_for_the_host(sig, out):
     shmem.signal_wait_until(sig, shmem.CMP_EQ, 1)
     out[0] = 7
+
+
+@cuda.jit
+def poll_for_the_host(word, turns):
+    """In a loop of its own, which ends by itself after a while."""
+    turn = 0
+    while cuda.atomic.add(word, 0, 0) == 0 and turn < turns[0]:
+        cuda.nanosleep(1_000_000)
+        turn += 1
 
 
 @pytest.fixture
@@ -96,3 +106,28 @@ def test_a_first_use_beside_a_kernel_that_waits_says_what_to_prepare(job, waitin
     assert "wait_for_the_host" in said
     xor_reduce(dest, source)  # nothing runs now
     assert (pyshmem.to_numpy(dest) == wanted).all()
+
+
+@pytest.mark.gpu
+def test_a_first_use_beside_a_kernel_that_polls_says_so_and_ends_by_the_time_out(
+    job, monkeypatch, capfd
+):
+    """Nobody can tell such a kernel from one that computes: the load goes on once it has ended."""
+    if job.device != "cuda":
+        pytest.skip("a simulator loads at any time")
+    and_reduce, dest, source = pyshmem.and_reduce, *calls(job, np.int16)[2][1:3]
+    word, turns = (pyshmem.array(np.array([n]), heap="device") for n in (0, 4000))
+    shmem.prepare(poll_for_the_host, word, turns)
+    monkeypatch.setattr(stream_kernels, "_PATIENCE", 1.0)
+    monkeypatch.setattr(stream_kernels, "setting_number", lambda name: 2 * 10**9)
+    pyshmem.barrier_all()
+    own = pyshmem.streams.Stream()
+    poll_for_the_host[1, 1, cuda.external_stream(own.handle)](word, turns)
+    with pytest.raises(pyshmem.ShmemTimeout, match=r"prepare\('and_reduce', dtype='int16'\)"):
+        and_reduce(dest, source)
+    assert "and_reduce, whose kernel is not loaded, waits for the kernels" in capfd.readouterr().err
+    own.synchronize()  # it has polled so often
+    pyshmem.barrier_all()
+    monkeypatch.undo()
+    and_reduce(dest, source)
+    assert pyshmem.to_numpy(dest)[0] == np.bitwise_and.reduce(np.arange(1, job.n_pes + 1))
