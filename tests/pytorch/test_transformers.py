@@ -55,6 +55,24 @@ def test_groups_of_vllm_itself(run_pes: Callable, tmp_path: Path) -> None:
     run(run_pes, 2, "vllm_groups", tmp_path / "store", device="sim")
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("batch_invariant", ["0", "1"])
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM's sources are not found")
+def test_vllms_own_communicator_behind_ours(
+    batch_invariant: str, run_pes: Callable, tmp_path: Path
+) -> None:
+    env = {**OFFLINE, "VLLM_BATCH_INVARIANT": batch_invariant}
+    given, program = (tmp_path / "store",), PROGRAMS / "vllm_cuda.py"
+    done = run_pes(2, program, given, device="none", timeout=280, env=env, check=True)
+    assert done.stdout.splitlines().count("ok") == 2, done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.skipif(find_spec("sglang") is None, reason="SGLang's sources are not found")
+def test_sglangs_own_plugins_and_hooks(run_pes: Callable, tmp_path: Path) -> None:
+    run(run_pes, 2, "sglang_hooks", tmp_path / "store")
+
+
 def test_tokens_a_second(run_pes: Callable) -> None:
     program = PROGRAMS.parents[2] / "bench" / "generate.py"
     done = run_pes(2, program, device="sim", timeout=200, env=OFFLINE, check=True)
