@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import sys
+import textwrap
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from test_interrupted_collectives import PROGRAM
@@ -242,6 +245,26 @@ ITSELF = """
 def test_it_grows_by_itself_where_no_size_was_given(run_pes: Callable, device: str) -> None:
     done = run_pes(1, ITSELF, device=device, check=True)
     assert done.stdout.split() == ["ok"] * 2
+
+
+LIMITED = """
+    job = pyshmem.init()
+    info = pyshmem.heap_info("device")
+    assert info.memory == info.nbytes, info
+    try:
+        pyshmem.empty(5 << 28, np.uint8, heap="device")
+    except pyshmem.HeapExhausted as error:
+        print("does not grow" in str(error) and "than this process may have (ulimit -v)" in str(error))
+"""
+
+
+def test_a_limit_of_addresses_is_named(run_pes: Callable, tmp_path: Path) -> None:
+    """The heap is one of a fixed size then."""
+    program = tmp_path / "limited.py"
+    program.write_text("import numpy as np, pyshmem" + textwrap.dedent(LIMITED))
+    limit = f"ulimit -v {40 << 20}; exec {sys.executable} {program}"
+    done = run_pes(2, "/bin/bash", ["-c", limit], device="sim", check=True)
+    assert done.stdout.split() == ["True"] * 2
 
 
 CAPTURE = """

@@ -54,6 +54,18 @@ def test_device_suite_in_the_simulator(n_pes: int, run_command: RunCommand) -> N
     run_suite("device", n_pes, "sim", run_command, only=SHORT["device"] if n_pes == 4 else ())
 
 
+@pytest.mark.parametrize("suite", ["host", "device"])
+def test_a_suite_on_a_heap_that_grows(suite: str, run_command: RunCommand) -> None:
+    """What the suites ask for is less than a heap has by itself, so it begins with 1 MiB."""
+    run_suite(suite, 2, "sim", run_command, only=SHORT[suite], PYSHMEM_DEVICE_HEAP_GROWS="1")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("suite", ["host", "device"])
+def test_a_whole_suite_on_a_heap_that_grows(suite: str, run_command: RunCommand) -> None:
+    run_suite(suite, 2, "sim", run_command, PYSHMEM_DEVICE_HEAP_GROWS="1")
+
+
 @pytest.mark.long  # on 2 in checking mode
 @pytest.mark.parametrize("n_pes", [1, 4])
 def test_whole_device_suite_in_the_simulator(n_pes: int, run_command: RunCommand) -> None:

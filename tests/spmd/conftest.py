@@ -44,7 +44,8 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session")
 def job():
-    running = pyshmem.init(heap_size="64M", device_heap_size="64M")
+    grows = os.environ.get("PYSHMEM_DEVICE_HEAP_GROWS") == "1"  # and begins with little
+    running = pyshmem.init(heap_size="64M", device_heap_size="1M" if grows else "64M")
     yield running
     pyshmem.finalize()
 

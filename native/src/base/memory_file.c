@@ -43,6 +43,10 @@ int pysh_memory_file_size(int fd, size_t nbytes) {
 }
 
 const char *pysh_memory_file_reason(int why) {
+    struct rlimit limit;
+
+    if (why == ENOMEM && !getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY)
+        return "no memory, or more addresses than this process may have (ulimit -v)";
     return why == EFBIG ? "larger than files may be, and so shared memory (ulimit -f)" : strerror(why);
 }
 
