@@ -183,10 +183,7 @@ def run(
     _export(CONDUIT=conduit, DEVICE=device, **checks.settings(), **sizes)
     try:
         check_settings(hosts=over.is_asked)
-        program = _command(target, arguments, code, module=module)
-        for line in told(program):
-            click.echo(f"pyshmem: {line}", err=True)
-        command = checks.command(program)
+        command = checks.command(_read(_command(target, arguments, code, module=module)))
         job: dict[str, Any] = {"command": command, "timeout": timeout, "grace": grace, "tag": tag}
         if over.is_asked or n_pes is None:
             here_only = {"output-dir": output_dir, "gdb": gdb, "attach": attach}
@@ -219,6 +216,13 @@ def _command(
     if target is None:
         raise click.UsageError("Missing argument 'TARGET': a script, an executable, or -m MODULE")
     return resolve_command(target, arguments, module=module)
+
+
+def _read(command: list[str]) -> list[str]:
+    """The same; what the program's text has that is never meant is told before it runs."""
+    for line in told(command):
+        click.echo(f"pyshmem: {line}", err=True)
+    return command
 
 
 def _warn_of_another_launcher(n_pes: int) -> None:

@@ -76,6 +76,20 @@ def _scaled(handle: ExpertHandle, by_pair: bool) -> bool:
     return True
 
 
+def _check_rows(tokens: Any, handle: ExpertHandle, by_pair: bool) -> None:
+    pairs = handle.rows.shape[0]
+    if by_pair and tokens.shape[0] != pairs:
+        raise ValueError(
+            f"tokens has {tokens.shape[0]} rows; the handle has {pairs} pairs, and by_pair=True takes a "
+            "row for each: leave it out for the tokens that expert_dispatch returned"
+        )
+    if not by_pair and tokens.shape[0] != handle.n_rows:
+        raise ValueError(
+            f"tokens has {tokens.shape[0]} rows; those of the handle have {handle.n_rows}: give what "
+            "expert_dispatch returned, or by_pair=True for a row a pair, as group_matmul returns them"
+        )
+
+
 @on_tensors
 def group_matmul(
     tokens: Any, weights: Any, handle: ExpertHandle, *, by_pair: bool = False, out: Any = None,
@@ -114,16 +128,7 @@ def group_matmul(
             f"weights has size {tuple(weights.shape)}; for this PE's experts and these tokens it has "
             f"({handle.offsets.shape[0] - 1}, {tokens.shape[1]}, n)"
         )
-    if by_pair and tokens.shape[0] != pairs:
-        raise ValueError(
-            f"tokens has {tokens.shape[0]} rows; the handle has {pairs} pairs, and by_pair=True takes a "
-            "row for each: leave it out for the tokens that expert_dispatch returned"
-        )
-    if not by_pair and tokens.shape[0] != handle.n_rows:
-        raise ValueError(
-            f"tokens has {tokens.shape[0]} rows; those of the handle have {handle.n_rows}: give what "
-            "expert_dispatch returned, or by_pair=True for a row a pair, as group_matmul returns them"
-        )
+    _check_rows(tokens, handle, by_pair)
     rows = None if by_pair else handle.rows
     if out is None and not scaled and needs_operator(tokens, weights):
         return torch.ops.pyshmem.group_matmul(
