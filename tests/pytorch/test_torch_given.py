@@ -96,8 +96,7 @@ def test_tensors_that_share_memory_are_read_before_they_are_written(
             dist.all_to_all_single(memory[shift:], memory[: n * k], group=group)
             assert memory[shift:].equal(want), ("all_to_all_single", k, shift)
 
-            splits = [k + 1, *[k] * (n - 2), k - 1]
-            rows = [splits[me]] * n
+            rows = [(splits := [k + 1, *[k] * (n - 2), k - 1])[me]] * n
             want = torch.zeros(sum(rows))
             memory = values(shift + max(sum(rows), n * k))
             given, out = memory[: n * k], memory[shift : shift + sum(rows)]
