@@ -191,13 +191,9 @@ def run(
         tell_misspelt(os.environ)
         chosen = settle_device(n_pes)
         spec = JobSpec(
-            n_pes=n_pes,
-            device=chosen,
-            output_dir=output_dir,
-            shares=binding.shares(n_pes, bind, chosen, finer=True),
-            debugged=_debugged(n_pes, gdb, attach),
-            **job,
-        )
+            n_pes=n_pes, device=chosen, shares=binding.shares(n_pes, bind, chosen, finer=True),
+            output_dir=output_dir, debugged=_debugged(n_pes, gdb, attach), **job,
+        )  # fmt: skip
         _warn_of_another_launcher(n_pes)
         control = _prepared(spec)
     except (ShmemError, ValueError, OSError) as error:

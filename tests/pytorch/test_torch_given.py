@@ -75,7 +75,6 @@ def test_tensors_that_share_memory_are_read_before_they_are_written(
     group = dist.new_group()
     def values(count):
         return (torch.arange(count) % 251 + 7 * me).float()
-
     for k in (8, 60_000, 700_001):
         for shift in (0, 1, 5, k // 2, k):
             whole = values(n * k)

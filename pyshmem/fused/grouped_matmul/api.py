@@ -121,8 +121,7 @@ def group_matmul(
     check_tensor("weights", weights, FLOATS, 3)
     scaled = _scaled(handle, by_pair)
     check_tensor("tokens", tokens, (torch.float8_e4m3fn if scaled else weights.dtype,), 2)
-    experts, k, n = weights.shape
-    pairs = handle.rows.shape[0]
+    (experts, k, n), pairs = weights.shape, handle.rows.shape[0]
     if experts != handle.offsets.shape[0] - 1 or tokens.shape[1] != k:
         raise ValueError(
             f"weights has size {tuple(weights.shape)}; for this PE's experts and these tokens it has "
@@ -137,10 +136,9 @@ def group_matmul(
     of_handle = ("handle.offsets", handle.offsets), ("handle.scales", handle.scales)
     read = ("tokens", tokens), ("weights", weights), ("handle.rows", rows), *of_handle
     dest = result("out", out, (pairs, n), weights.dtype, weights, read)
-    if not pairs or not n:
-        return dest
-    multiply_groups(
-        dest, tokens, rows, handle.offsets, weights, pairs, handle.scales if scaled else None,
-        batch_invariant=batch_invariant,
-    )  # fmt: skip
+    if pairs and n:
+        multiply_groups(
+            dest, tokens, rows, handle.offsets, weights, pairs, handle.scales if scaled else None,
+            batch_invariant=batch_invariant,
+        )  # fmt: skip
     return dest
