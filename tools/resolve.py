@@ -3,7 +3,8 @@
 """What installs beside what: asks pip's resolver, installs nothing, writes docs/reference/versions.md.
 
 Usage: ``make resolve``, or ``tools/resolve.py [WORD]``: only the rows whose name has the word.
-Needs the network; a question takes half a minute, and none may take ten.
+Needs the network; a question takes half a minute, and none may take ten. Where the index has no metadata
+beside wheels, pip downloads them all: minutes and 3 GB a question.
 
 Extras that install together install alone, too: all that can stand together are asked for at once, and
 one by one only where pip refuses.

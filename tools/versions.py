@@ -64,7 +64,7 @@ class Environment(NamedTuple):
     compilers: bool = True
 
 
-_KERNELS = "sim,test,dev"
+_KERNELS = "sim,test,dev,ucx"
 _TORCH = f"{_KERNELS},triton,torch"
 _BOTH = ("unit", "simulator")
 _OLDEST = oldest("sim", "numba")

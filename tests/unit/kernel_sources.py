@@ -9,6 +9,9 @@ import math
 import time
 import types as python_types
 
+import pyshmem  # noqa: F401  (before numba: lends numba-cuda what NumPy 2.5 lacks)
+
+# isort: split
 import numpy as np
 from numba import cuda
 from numpy import zeros as imported

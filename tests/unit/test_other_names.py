@@ -103,6 +103,7 @@ def test_kernels_are_told_their_names(name: str, told: str) -> None:
     ],
 )
 def test_kernels_of_triton_are_told_their_names(name: str, told: str) -> None:
+    pytest.importorskip("triton")
     import pyshmem.triton as shmem
 
     with pytest.raises(AttributeError, match=rf"has no {name}: it is pyshmem\.triton\.{told}$"):
