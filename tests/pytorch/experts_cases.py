@@ -89,13 +89,13 @@ CASES: dict[str, tuple] = {
         experts_kernels.dispatch_decode,
         {**_HALVES, **_MADE, "to": experts_kernels.Dest("*u8", "*fp32"),
          "given": experts_kernels.Given("*bf16", "*i32", "*fp32")},
-        {**_CALL, "TILE": experts_kernels.Tile(FORMAT="fp8", ALL=True, TR=1, TT=4, TC=8192),
+        {**_CALL, "TILE": experts_kernels.Tile("fp8", ALL=True, TR=1, TT=4, TC=8192, WIDTH=7168),
          "LAYOUT": routing_kernels.LayoutTile(KP=8, EP=64, TB=64, TN=128, TO=2)},
     ),
     "dispatch_decode_nvfp4": (
         experts_kernels.dispatch_decode,
         {**_HALVES, **_MADE, "to": experts_kernels.Dest("*u8", "*u8")},
-        {**_CALL, "TILE": experts_kernels.Tile("nvfp4", ALL=True, TR=1, TT=4, TC=8192, GLOBAL=True),
+        {**_CALL, "TILE": experts_kernels.Tile("nvfp4", True, 1, 4, 8192, GLOBAL=True, WIDTH=7168),
          "LAYOUT": routing_kernels.LayoutTile(KP=8, EP=64, TB=64, TN=128, TO=2)},
     ),
     "dispatch_decode_long": (
@@ -116,7 +116,7 @@ CASES: dict[str, tuple] = {
     "send_tokens": (
         masked_kernels.send_tokens,
         {**_GIVEN, **_STEP, "weights": "*fp32"},
-        {**_CALL, "TILE": experts_kernels.Tile("nvfp4", ALL=True, TR=1, TT=1, TC=8192, GLOBAL=True)},
+        {**_CALL, "TILE": experts_kernels.Tile("nvfp4", True, 1, 1, 8192, GLOBAL=True, WIDTH=7168)},
     ),
     "take_tokens": (
         masked_kernels.take_tokens,

@@ -224,6 +224,9 @@ def test_kernels_compile_for_gpus_with_wide_accesses(ptx: dict[str, str]) -> Non
     assert "cvt.rn.satfinite.e4m3x2.f32" in ptx["dispatch_decode-90"]
     # ptxas 12.8 loses scales of NVFP4 that this instruction made: fused/formats/block_kernels.py
     assert "cvt.rn.satfinite.e4m3x2.f32" not in ptx["dispatch_decode_nvfp4-90"]
+    # Scales are stored two at a time: of 448 a row, whose number is a constant.
+    assert "st.global.b8" not in ptx["dispatch_decode_nvfp4-90"]
+    assert "st.global.b16" in ptx["dispatch_decode_nvfp4-90"]
     assert "ld.acquire.sys.global.b64" in ptx["await_word-90"]
     assert "%globaltimer" in ptx["await_word-90"], "its deadline"
     for name in ("decode_parts", "own_parts", "group_matmul_tiles", "group_matmul_weights"):

@@ -48,7 +48,7 @@ def _check_dispatch(
         raise ValueError(f"{n_experts} experts cannot be spread evenly over {space.n_pes} PEs")
     if mode not in ("throughput", "decode"):
         raise ValueError(f"mode is {mode!r}; it can be 'throughput' or 'decode'")
-    if quantize is not None and quantize not in FORMATS:
+    if quantize is not None and quantize not in tuple(FORMATS):
         known = ", ".join(map(repr, FORMATS))
         raise ValueError(f"quantize is {quantize!r}; it can be {known} or None")
     if quantize and x.shape[1] % group_of(quantize):
@@ -137,6 +137,7 @@ def dispatch(
     space = workspace(team)
     _check_dispatch(x, ids, n_experts, quantize, mode, most, space, global_scale)
     check_timeout(timeout, mode, most, weights, ids, space)
+    timeout = None if timeout is None else float(timeout)
     space.agree(
         "expert_dispatch", x.dtype, x.shape[1], ids.shape[1], n_experts, quantize, mode, most, algorithm,
         global_scale is not None, timeout, once=timeout is not None,

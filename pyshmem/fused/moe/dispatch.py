@@ -129,6 +129,7 @@ class Dispatch:
             TT=min(2 * _ROWS if self.quantize else _ROWS, most_rows),
             TC=min(COLUMNS, power_of_2(self.hidden)),
             GLOBAL=self.global_scale is not None,
+            WIDTH=self.hidden if self.quantize else 0,
         )
         layout = LayoutTile(
             width, experts, TB=max(1, _CELLS // (width * experts)), TN=max(1, _PAIRS // width)
@@ -194,6 +195,7 @@ class Dispatch:
         tile = kernels.Tile(
             FORMAT=self.quantize or "", ALL=True, TR=1, TT=1,
             TC=min(COLUMNS, power_of_2(self.hidden)), GLOBAL=self.global_scale is not None,
+            WIDTH=self.hidden if self.quantize else 0,
         )  # fmt: skip
         step, mask = dispatch_step(
             self.space, self._given(), weights, most, self.experts, self._dest(out, scales),

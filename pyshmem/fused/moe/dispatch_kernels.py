@@ -77,7 +77,8 @@ class Tile(NamedTuple):
     """Constants of kernels that move tokens: tokens sent and taken at a time, elements of one.
 
     FORMAT: what tokens are made, "fp8", "mxfp8" or "nvfp4", or "". GLOBAL: there is a global scale. ALL:
-    tokens are loaded before it is known whether they go.
+    tokens are loaded before it is known whether they go. WIDTH: elements of a token that is quantised, a
+    constant since scales would be stored a byte at a time where their number has no known factors.
     """
 
     FORMAT: str
@@ -86,6 +87,7 @@ class Tile(NamedTuple):
     TT: int
     TC: int
     GLOBAL: bool = False
+    WIDTH: int = 0
 
 
 @triton.constexpr_function
@@ -132,23 +134,48 @@ def _fp8_rows(value, TR: tl.constexpr, TC: tl.constexpr):
 
 
 @device_function
+def made_rows(value, unit, TILE: tl.constexpr):
+    """Tokens as they travel, and scales of those that are quantised; ``unit`` is the global scale."""
+    FORMAT: tl.constexpr = TILE.FORMAT
+    if FORMAT == "":
+        return value, value
+    else:
+        return _quantized(value, unit, TILE)
+
+
+@device_function
 def store_rows(
-    value, unit, goes, place, r, pitch, width, c0, pe, ctx, TILE: tl.constexpr
+    made, scale, goes, place, r, pitch, width, c0, pe, ctx, TILE: tl.constexpr
 ):  # fmt: skip
-    """Columns ``c0`` on of tokens into their places of a slot on ``pe``; scales are behind."""
+    """Columns ``c0`` on of ``made_rows`` into their places of a slot on ``pe``; scales are behind."""
     FORMAT: tl.constexpr = TILE.FORMAT
     TC: tl.constexpr = TILE.TC
     PER: tl.constexpr = per_byte(FORMAT)
     GROUP: tl.constexpr = group_of(FORMAT)
     cols = c0 // PER + tl.arange(0, TC // PER)[None, :]
-    dtype: tl.constexpr = tl.uint8 if FORMAT != "" else value.dtype
+    dtype: tl.constexpr = tl.uint8 if FORMAT != "" else made.dtype
     row = slot_rows(place, r, pitch, dtype)[:, None]
     if FORMAT != "":
-        value, scale = _quantized(value, unit, TILE)
         at = c0 // GROUP + tl.arange(0, TC // GROUP)[None, :]
         scales = (row + width // PER).to(tl.pointer_type(scale_dtype(FORMAT)))
         store(scales + at, scale, pe, ctx, mask=goes & (at < width // GROUP))
-    store(row + cols, value, pe, ctx, mask=goes & (cols < width // PER))
+    store(row + cols, made, pe, ctx, mask=goes & (cols < width // PER))
+
+
+@device_function
+def keep_made(to, at, comes, made, scale, width, c0, TILE: tl.constexpr):
+    """Columns ``c0`` on of ``made_rows``, those that come, to the caller's rows ``at``."""
+    FORMAT: tl.constexpr = TILE.FORMAT
+    TC: tl.constexpr = TILE.TC
+    PER: tl.constexpr = per_byte(FORMAT)
+    GROUP: tl.constexpr = group_of(FORMAT)
+    out, scales = to
+    if FORMAT != "":
+        group = c0 // GROUP + tl.arange(0, TC // GROUP)[None, :]
+        inside = comes & (group < width // GROUP)
+        tl.store(scales + at * (width // GROUP) + group, scale, mask=inside)
+    cols = c0 // PER + tl.arange(0, TC // PER)[None, :]
+    tl.store(out + at * (width // PER) + cols, made, mask=comes & (cols < width // PER))
 
 
 @device_function
@@ -179,25 +206,106 @@ def take_rows(to, at, comes, place, r, pitch, width, TILE: tl.constexpr):
 @device_function
 def keep_rows(to, at, comes, given, t, width, TILE: tl.constexpr):
     """The caller's own tokens that one of its experts wants, to their rows ``at``."""
-    FORMAT: tl.constexpr = TILE.FORMAT
     TC: tl.constexpr = TILE.TC
-    PER: tl.constexpr = per_byte(FORMAT)
-    GROUP: tl.constexpr = group_of(FORMAT)
     GLOBAL: tl.constexpr = TILE.GLOBAL
-    out, scales = to
     unit = load_global_scale(given.global_scale, GLOBAL)
     comes, at = comes[:, None], at.to(tl.int64)[:, None]
     source = given.x + t.to(tl.int64)[:, None] * width
     for c0 in range(0, width, TC):
         cols = c0 + tl.arange(0, TC)[None, :]
         value = tl.load(source + cols, mask=comes & (cols < width), other=0)
-        if FORMAT != "":
-            value, scale = _quantized(value, unit, TILE)
-            group = c0 // GROUP + tl.arange(0, TC // GROUP)[None, :]
-            inside = comes & (group < width // GROUP)
-            tl.store(scales + at * (width // GROUP) + group, scale, mask=inside)
-        cols = c0 // PER + tl.arange(0, TC // PER)[None, :]
-        tl.store(out + at * (width // PER) + cols, value, mask=comes & (cols < width // PER))
+        made, scale = made_rows(value, unit, TILE)
+        keep_made(to, at, comes, made, scale, width, c0, TILE)
+
+
+@device_function
+def _part_of(j, rows, CALL: tl.constexpr, TILE: tl.constexpr):
+    """Where the program's part ``j`` is, ``TC`` columns of a token: chunk, row, first column, token."""
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
+    TC: tl.constexpr = TILE.TC
+    WIDTH: tl.constexpr = TILE.WIDTH
+    STEPS: tl.constexpr = (WIDTH + TC - 1) // TC
+    nth, r = j // STEPS // rows, j // STEPS % rows
+    t = (tl.program_id(0) + nth * PROGRAMS) * rows + r
+    return nth, r, j % STEPS * TC, t
+
+
+@device_function
+def _load_part(given, tokens, j, rows, parts, width, CALL: tl.constexpr, TILE: tl.constexpr):
+    """The elements and the experts of a part; 0 and -1 behind the last."""
+    K: tl.constexpr = CALL.K
+    KP: tl.constexpr = triton.next_power_of_2(K)
+    TC: tl.constexpr = TILE.TC
+    _nth, _r, c0, t = _part_of(j, rows, CALL, TILE)
+    there = (j < parts) & (t < tokens)
+    source = given.x + t.to(tl.int64) * width
+    cols = c0 + tl.arange(0, TC)[None, :]
+    value = tl.load(source + cols, mask=there & (cols < width), other=0)
+    js = tl.arange(0, KP)[None, :]
+    wanted = tl.load(given.ids + t.to(tl.int64) * K + js, mask=there & (js < K), other=-1)
+    return value, wanted
+
+
+@device_function
+def _is_for(wanted, member, experts):
+    """Whether one of a token's experts is the member's."""
+    first = tl.cast(member, tl.int64) * experts
+    hits = (wanted >= first) & (wanted < first + experts)
+    return (tl.max(hits.to(tl.int32), 1) > 0)[:, None]
+
+
+@device_function
+def _after(me, k, n_pes):
+    """The member ``1 + k`` behind the caller, without a division, of which each token would have one."""
+    member = me + 1 + k
+    return tl.where(member >= n_pes, member - n_pes, member)
+
+
+@device_function
+def _send_made(
+    to, given, tokens, most, experts, slots, chunks, shape, members, ctx, CALL: tl.constexpr,
+    TILE: tl.constexpr, KEEP: tl.constexpr,
+):  # fmt: skip
+    """``_send_tokens`` of those that are quantised: each is made once for all members that get it.
+
+    The next part is on its way from memory while one is made, from chunk to chunk, too. With ``KEEP``
+    the caller's own go to their rows as well, which decode mode knows without the lists. A chunk goes to
+    all members before the next: who is not done with the one before the last holds up the others. But of
+    all senders the one that is furthest behind waits for nobody: what its receivers wait for has been
+    sent, so no wait goes in a circle.
+    """
+    TEAM: tl.constexpr = CALL.TEAM
+    PROGRAMS: tl.constexpr = CALL.PROGRAMS
+    TC: tl.constexpr = TILE.TC
+    GLOBAL: tl.constexpr = TILE.GLOBAL
+    WIDTH: tl.constexpr = TILE.WIDTH
+    STEPS: tl.constexpr = (WIDTH + TC - 1) // TC
+    unit = load_global_scale(given.global_scale, GLOBAL)
+    rows, pitch, width = shape
+    row, me, n_pes = members
+    program = tl.program_id(0)
+    parts = tl.maximum((chunks - program + PROGRAMS - 1) // PROGRAMS, 0) * rows * STEPS
+    value, wanted = _load_part(given, tokens, 0, rows, parts, width, CALL, TILE)
+    for j in range(parts):
+        second, wanted_second = _load_part(given, tokens, j + 1, rows, parts, width, CALL, TILE)
+        made, scale = made_rows(value, unit, TILE)
+        nth, number_of_row, c0, t = _part_of(j, rows, CALL, TILE)
+        r = number_of_row + tl.arange(0, 1)
+        if KEEP:
+            at = (me * most + t + tl.arange(0, 1)).to(tl.int64)[:, None]
+            keep_made(to, at, _is_for(wanted, me, experts), made, scale, width, c0, TILE)
+        for k in range(n_pes - 1):
+            member = _after(me, k, n_pes)
+            pe = world_pe(TEAM, row, member)
+            number, place = next_slot(*slots, nth, program, me, member, n_pes, PROGRAMS)
+            if (number_of_row == 0) & (c0 == 0):
+                await_free(slots.block, number, program, member, pe, n_pes, PROGRAMS, ctx)
+            goes = _is_for(wanted, member, experts)
+            store_rows(made, scale, goes, place, r, pitch, width, c0, pe, ctx, TILE)
+            if (number_of_row == rows - 1) & (c0 + TC >= width):
+                send_slot(slots.block, number, program, me, pe, n_pes, PROGRAMS, ctx)
+        value, wanted = second, wanted_second
+    close_others(slots.block, SENT, program, me, n_pes, chunks, PROGRAMS)
 
 
 @device_function
@@ -215,9 +323,7 @@ def _send_tokens(
     ALL: tl.constexpr = TILE.ALL
     TR: tl.constexpr = TILE.TR
     TC: tl.constexpr = TILE.TC
-    GLOBAL: tl.constexpr = TILE.GLOBAL
     x, ids, _ = given
-    unit = load_global_scale(given.global_scale, GLOBAL)
     rows, pitch, width = shape
     row, me, n_pes = members
     program = tl.program_id(0)
@@ -238,9 +344,38 @@ def _send_tokens(
                     value = tl.load(source, mask=needed & (cols < width), other=0)
                     if (r0 == 0) & (c0 == 0):
                         await_free(slots.block, number, program, member, pe, n_pes, PROGRAMS, ctx)
-                    store_rows(value, unit, goes, place, r, pitch, width, c0, pe, ctx, TILE)
+                    store_rows(value, value, goes, place, r, pitch, width, c0, pe, ctx, TILE)
             send_slot(slots.block, number, program, me, pe, n_pes, PROGRAMS, ctx)
     close_others(slots.block, SENT, program, me, n_pes, chunks, PROGRAMS)
+
+
+@device_function
+def _send(
+    to, given, tokens, most, experts, slots, chunks, shape, members, ctx, CALL: tl.constexpr,
+    TILE: tl.constexpr, KEEP: tl.constexpr,
+):  # fmt: skip
+    """The caller's tokens go to all other members; quantised ones with ``KEEP`` to its own rows, too."""
+    FORMAT: tl.constexpr = TILE.FORMAT
+    if FORMAT == "":
+        _send_tokens(given, tokens, experts, slots, chunks, shape, members, ctx, CALL, TILE)
+    else:
+        _send_made(
+            to, given, tokens, most, experts, slots, chunks, shape, members, ctx, CALL, TILE, KEEP
+        )
+
+
+@device_function
+def width_of(width, TILE: tl.constexpr):
+    """Elements of a token: a constant if there is one."""
+    WIDTH: tl.constexpr = TILE.WIDTH
+    if WIDTH > 0:
+        width = WIDTH
+    return width
+
+
+@device_function
+def _known(shape, TILE: tl.constexpr):
+    return ChunkShape(shape.rows, shape.pitch, width_of(shape.width, TILE))
 
 
 @device_function
@@ -399,9 +534,11 @@ def dispatch_tokens(
     PROGRAMS: tl.constexpr = CALL.PROGRAMS
     row = team_row(TEAM, ALLTOALL, ctx)
     me, n_pes = place_in(TEAM, row, ctx)
-    members = Members(row, me, n_pes)
+    members, shape = Members(row, me, n_pes), _known(shape, TILE)
     if tl.program_id(0) < PROGRAMS:
-        _send_tokens(given, tokens, experts, slots, chunks, shape, members, ctx, CALL, TILE)
+        _send(
+            to, given, tokens, most, experts, slots, chunks, shape, members, ctx, CALL, TILE, False
+        )
     else:
         _receive_tokens(
             to,
@@ -433,9 +570,10 @@ def dispatch_at_once(
     PROGRAMS: tl.constexpr = CALL.PROGRAMS
     EP: tl.constexpr = LAYOUT.EP
     members, first, routing = call_of(table, experts, ctx, TEAM)
+    shape = _known(shape, TILE)
     few, positions = tl.minimum(tokens, most), made.counts + 2 * PROGRAMS * EP
     if tl.program_id(0) < PROGRAMS:
-        _send_tokens(given, few, experts, slots, chunks, shape, members, ctx, CALL, TILE)
+        _send(to, given, few, most, experts, slots, chunks, shape, members, ctx, CALL, TILE, False)
         lay_out_pairs(
             made, routing, (members.n_pes * most).to(tl.int32), most, first, experts, tl.program_id(0),
             ctx, PROGRAMS, True, CALL, LAYOUT,
@@ -462,13 +600,17 @@ def dispatch_decode(
     K: tl.constexpr = CALL.K
     PROGRAMS: tl.constexpr = CALL.PROGRAMS
     TO: tl.constexpr = LAYOUT.TO
+    FORMAT: tl.constexpr = TILE.FORMAT
+    shape = _known(shape, TILE)
     rows, _, width = shape
     row = team_row(TEAM, ALLTOALL, ctx)
     me, n_pes = place_in(TEAM, row, ctx)
     members = Members(row, me, n_pes)
     routing = routing_of_call(table, n_pes)
     if tl.program_id(0) < PROGRAMS:
-        _send_tokens(given, tokens, experts, slots, chunks, shape, members, ctx, CALL, TILE)
+        _send(
+            to, given, tokens, most, experts, slots, chunks, shape, members, ctx, CALL, TILE, True
+        )
         await_lists(routing, most * K, n_pes, ctx, CALL)
         n_tokens, first = (n_pes * most).to(tl.int32), (me * experts).to(tl.int32)
         if TO > 0:
@@ -487,21 +629,11 @@ def dispatch_decode(
             CALL, True,
         )  # fmt: skip
         for chunk in range(program, chunks, PROGRAMS):
-            keep_tokens(
-                to,
-                made.offsets,
-                given,
-                tokens,
-                chunk,
-                rows,
-                most,
-                experts,
-                width,
-                me,
-                False,
-                K,
-                TILE,
-            )
+            if FORMAT == "":  # else who sends keeps them
+                keep_tokens(
+                    to, made.offsets, given, tokens, chunk, rows, most, experts, width, me, False, K,
+                    TILE,
+                )  # fmt: skip
             if chunk == program:
                 await_lists(routing, most * K, n_pes, ctx, CALL)
             _take_tokens(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 from typing import Any, NamedTuple
 
 import torch
@@ -68,7 +69,7 @@ def check_timeout(
         if weights is not None:
             raise ValueError("topk_weights go with tokens where there is a timeout; see combine")
         return
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+    if isinstance(timeout, bool) or not isinstance(timeout, numbers.Real):
         raise TypeError(f"timeout is {type(timeout).__name__}; give seconds")
     if not _LEAST <= timeout <= _MOST:
         raise ValueError(f"timeout is {timeout} s; it is from {_LEAST} to {_MOST:.0f} s")

@@ -17,7 +17,7 @@ from ....triton.tile import store
 from ..._shared.slots_kernels import slot_rows
 from ...formats.block_kernels import load_global_scale
 from ..combine_kernels import has_pair, weighted
-from ..dispatch_kernels import keep_rows, store_rows, take_rows
+from ..dispatch_kernels import keep_rows, made_rows, store_rows, take_rows, width_of
 from ..routing_kernels import Routing, as_cells, goes_to, lay_out_few
 from .agreement_kernels import is_absent, members_of, next_operation, number_in
 
@@ -101,18 +101,19 @@ def send_tokens(
         given.ids, weights, tokens, most, n_experts, parts, step, members, ctx, CALL
     )  # fmt: skip
     unit = load_global_scale(given.global_scale, GLOBAL)
-    place, width = _part(parts, step, me), parts.width
+    place, width = _part(parts, step, me), width_of(parts.width, TILE)
     for t in range(tl.program_id(0), tokens, tl.num_programs(0)):
         r = tl.cast(t, tl.int64) + tl.arange(0, 1)
         for c0 in range(0, width, TC):
             cols = c0 + tl.arange(0, TC)[None, :]
             value = tl.load(given.x + r[:, None] * width + cols, mask=cols < width, other=0)
+            made, scale = made_rows(value, unit, TILE)
             for k in range(n_pes - 1):
                 member = (me + 1 + k) % n_pes
                 goes = goes_to(member, given.ids, r, tokens, experts, K) & ~is_absent(step, member)
                 pe = world_pe(TEAM, row, member)
                 store_rows(
-                    value, unit, goes[:, None], place, r, parts.pitch, width, c0, pe, ctx, TILE
+                    made, scale, goes[:, None], place, r, parts.pitch, width, c0, pe, ctx, TILE
                 )  # fmt: skip
 
 
@@ -156,18 +157,18 @@ def take_tokens(
     _take_lists(
         lists, given, weights, tokens, most, n_experts, parts, step, members, ctx, CALL
     )  # fmt: skip
-    me = members.me
+    me, width = members.me, width_of(parts.width, TILE)
     for number in range(tl.program_id(0), most * members.n_pes, tl.num_programs(0)):
         source, t = number // most, number % most
         r = tl.cast(t, tl.int64) + tl.arange(0, 1)
         at = number + tl.arange(0, 1)
         if source == me:
             comes = goes_to(me, given.ids, r, tokens, experts, K)
-            keep_rows(to, at, comes, given, r, parts.width, TILE)
+            keep_rows(to, at, comes, given, r, width, TILE)
         elif ~is_absent(step, source):
             named, _ = _lists(parts, step, source, most, K)
             comes = goes_to(me, named, r, most, experts, K)
-            take_rows(to, at, comes, _part(parts, step, source), r, parts.pitch, parts.width, TILE)
+            take_rows(to, at, comes, _part(parts, step, source), r, parts.pitch, width, TILE)
 
 
 @triton.jit(do_not_specialize=["most"])
