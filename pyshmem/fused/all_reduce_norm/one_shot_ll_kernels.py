@@ -39,7 +39,7 @@ from ..formats.block_kernels import (
     scale_places,
     size_bits,
 )
-from .two_shot_kernels import LEAST_SCALE, NO_BLOCKS, p2p_place
+from .two_shot_kernels import LEAST_SCALE, NO_BLOCKS, p2p_place, pad_scales
 
 _INTERPRETED = tl.constexpr(INTERPRETED)
 
@@ -468,6 +468,8 @@ def one_shot(
             pe = world_pe(TEAM, members, (mine + k) % MEMBERS)
             there = p2p_place(half + mine * (2 * UNITS), pe, ctx)
             store_wide_units(sent, there + 2 * lanes, data[0], data[1], data[2], call)
+        if number < tl.num_programs(0) // PARTS:  # once, while the others' units are on their way
+            pad_scales(scales, tokens, ROW)
         # On their way while the others' units are: here, for a use would wait where loads do not.
         more = ()
         gains = ()

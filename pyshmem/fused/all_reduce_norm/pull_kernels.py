@@ -23,7 +23,7 @@ import triton.language as tl
 from ...triton.primitives.backend import poll, program_barrier, release_set
 from ...triton.runtime.constants import ALL_REDUCE, CMP_GE
 from ...triton.teams import team_row, world_pe
-from .two_shot_kernels import finish_row, load_gains, load_residual, p2p_place
+from .two_shot_kernels import finish_row, load_gains, load_residual, p2p_place, pad_scales
 
 SLOTS = tl.constexpr(16)
 
@@ -126,6 +126,7 @@ def pull(
     pes = world_pe(TEAM, members, lanes, mask=lanes < MEMBERS)
     for k in tl.static_range(AHEAD):
         _put(first[k], ring, offs, inside, k, turns, base, words, mine, MEMBERS, EVERY)
+    pad_scales(scales, tokens, ROW)
     following = row_of(x, number + AHEAD * step, tokens, offs, inside, HIDDEN)
     turn = turns * 0
     wait_for_rows(flags, base + tl.minimum(turns, EVERY), pes, mine, ctx, MEMBERS, THREADS)

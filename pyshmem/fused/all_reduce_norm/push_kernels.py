@@ -26,7 +26,7 @@ from ...triton.primitives.backend import program_barrier, set_words
 from ...triton.runtime.constants import ALL_REDUCE
 from ...triton.teams import team_row, world_pe
 from .pull_kernels import row_of, wait_for_rows
-from .two_shot_kernels import finish_row, load_gains, p2p_place
+from .two_shot_kernels import finish_row, load_gains, p2p_place, pad_scales
 
 SLOTS = tl.constexpr(8)
 AHEAD = tl.constexpr(2)
@@ -107,6 +107,7 @@ def push(
         words += (p2p_place(flags + mine, pe, ctx),)
     lanes = tl.arange(0, THREADS)
     pes = world_pe(TEAM, members, lanes, mask=lanes < MEMBERS)
+    pad_scales(scales, tokens, ROW)
     none = tl.zeros([BLOCK], tl.int32)
     for k in tl.static_range(AHEAD):
         _store_row(first[k], rings, base + k, offs, inside & (none + k < turns), MEMBERS)

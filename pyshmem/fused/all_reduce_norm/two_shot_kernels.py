@@ -21,7 +21,12 @@ from ...triton.runtime.constants import ALL_REDUCE, CMP_GE, DELTA, SIGNAL_SET
 from ...triton.teams import place_in, team_row, world_pe
 from .._shared.fp8_kernels import FP8_MAX, fp8_bytes
 from .._shared.reduce_kernels import sum_and_max
-from ..formats.block_kernels import load_global_scale, quantise_blocks, scale_places
+from ..formats.block_kernels import (
+    load_global_scale,
+    quantise_blocks,
+    scale_places,
+    zero_padding,
+)
 
 _INTERPRETED = tl.constexpr(INTERPRETED)
 LEAST_SCALE = tl.constexpr(1e-12)  # of a row of zeros
@@ -73,6 +78,17 @@ def p2p_place(pointer, pe, ctx):
 
 
 # -- a row ---------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def pad_scales(scales, tokens, ROW: tl.constexpr):
+    """The program's share of what pads swizzled scales."""
+    HIDDEN: tl.constexpr = ROW.HIDDEN
+    GROUP: tl.constexpr = ROW.GROUP
+    BLOCKS: tl.constexpr = ROW.BLOCKS
+    SWIZZLED: tl.constexpr = BLOCKS.SWIZZLED
+    if SWIZZLED:
+        zero_padding(scales, tokens, (HIDDEN + GROUP - 1) // GROUP, True)
 
 
 @triton.jit
@@ -202,6 +218,7 @@ def local(
     inside = offs < HIDDEN
     gain, shift = load_gains(weight, bias, offs, inside, ROW)
     number = tl.program_id(0)
+    pad_scales(scales, tokens, ROW)
     while number < tokens:
         places = number.to(tl.int64) * HIDDEN + offs
         row = tl.load(x + places, mask=inside, other=0)
@@ -237,6 +254,7 @@ def one_shot(
     used = tl.arange(0, units) < HIDDEN * bits // 32
     pairs = tl.arange(0, units // 2) < HIDDEN * bits // 64
     number = tl.program_id(0)
+    pad_scales(scales, tokens, ROW)
     while number < tokens:
         places = number.to(tl.int64) * HIDDEN + offs
         row = tl.load(x + places, mask=inside, other=0)
@@ -350,6 +368,7 @@ def two_shot(
     _rows_to_owners(
         x, inbox, arrived, call, tokens, mine, n_pes, offs, inside, TEAM, members, ctx, HIDDEN
     )
+    pad_scales(scales, tokens, ROW)
     for k in range(1, n_pes):
         _wait_for(arrived, call, (mine + k) % n_pes, TEAM, members, ctx)
     first = _first_of(mine, tokens, n_pes)

@@ -10,6 +10,7 @@ import torch
 from ..._core.errors import UnsupportedError
 from .._shared.arguments import check_tensor, on_tensors
 from .._shared.powers import power_of_2
+from .._shared.slots import refuse_grad
 from .kernels import Blocks, quantise_rows
 from .table import (
     BLOCK_FORMATS,
@@ -17,6 +18,7 @@ from .table import (
     check_global_scale,
     global_scale_tensor,
     lacks_fp8,
+    named,
 )
 
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32)
@@ -48,7 +50,7 @@ def quantize(x: Any, quantize: str, *, global_scale: Any = None) -> tuple[Any, A
         For arrays of CuPy and NumPy both are bytes. A block with a NaN has the scale NaN.
     Completes: in the order of the current stream.
     Raises: TypeError, ValueError (dtype, sizes, layout), UnsupportedError (a GPU without FP8),
-        NotInitialized.
+        RuntimeError (``x`` requires grad: there is no derivative), NotInitialized.
     Extension.
     """
     format_ = _format(quantize)
@@ -56,6 +58,7 @@ def quantize(x: Any, quantize: str, *, global_scale: Any = None) -> tuple[Any, A
     if not x.dim() or not x.shape[-1] or x.shape[-1] % 2:
         raise ValueError(f"x has size {tuple(x.shape)}; its last extent, hidden, is even and not 0")
     check_global_scale(global_scale, quantize)
+    refuse_grad("formats.quantize", x)
     if lacks_fp8(x.device):
         raise UnsupportedError("the GPU of this PE has no FP8 (compute capability 8.9)")
     output, scales = format_.new_output(x), format_.new_scales(x)
@@ -88,17 +91,21 @@ def dequantize(
         elements, scales: as ``quantize`` gives them, or uint8 tensors of the same bytes.
         quantize: the format, with the layout of ``scales``.
         global_scale: as it was given there.
-        dtype: of the result.
+        dtype: of the result: float16, bfloat16 or float32.
 
     Returns: (..., hidden).
     Completes: in the order of the current stream.
-    Raises: TypeError, ValueError (sizes that do not go together).
+    Raises: TypeError (dtypes), ValueError (sizes that do not go together, layout).
     Extension.
     """
     format_ = _format(quantize)
     check_global_scale(global_scale, quantize)
     check_tensor("elements", elements, (format_.dtype, torch.uint8))
     check_tensor("scales", scales, (format_.scale_dtype, torch.uint8))
+    if dtype not in _DTYPES:
+        raise TypeError(f"dtype is {dtype}; it can be float16, bfloat16, float32 of torch")
+    if not elements.dim() or not elements.shape[-1]:
+        raise ValueError(f"elements have size {tuple(elements.shape)}; rows are not empty")
     size = (*elements.shape[:-1], elements.shape[-1] * format_.per_byte)
     hidden = size[-1]
     if tuple(scales.shape) != format_.scales_size(size):
@@ -108,7 +115,8 @@ def dequantize(
         )
     if format_.swizzled:
         rows = elements.numel() // max(elements.shape[-1], 1)
-        scales = unswizzle(scales, rows, format_.blocks(hidden)).view(*size[:-1], -1)
+        blocks = format_.blocks(hidden)
+        scales = unswizzle(scales, rows, blocks).view(*size[:-1], blocks)
     factors = scales.view(format_.scale_dtype).float().repeat_interleave(format_.group, -1)
     factors = factors[..., :hidden]
     if global_scale is not None:
@@ -123,20 +131,24 @@ def dequantize(
     return (values * factors).to(dtype)
 
 
-def swizzle(scales: torch.Tensor) -> torch.Tensor:
+@on_tensors
+def swizzle(scales: Any) -> Any:
     """Scales of rows and blocks in tiles of 128 x 4, padded with 0, as cuBLAS takes them.
 
         tiles = pyshmem.fused.formats.swizzle(scales)
 
     Args:
-        scales: (..., blocks), of one byte each.
+        scales: (..., blocks), contiguous, of one byte each.
 
     Returns: (rows rounded up to 128, blocks rounded up to 4), of the same dtype, whose memory is tile
         behind tile; rows r, r + 32, r + 64, r + 96 of a tile have 16 bytes side by side.
-    Raises: TypeError (elements of more than a byte).
+    Raises: TypeError (elements of more than a byte), ValueError (layout, no blocks).
     Extension.
     """
-    rows = _bytes_of(scales).reshape(-1, scales.shape[-1])
+    made = _bytes_of(scales)
+    if not made.dim() or not made.shape[-1]:
+        raise ValueError(f"scales have size {tuple(made.shape)}; rows have one or more")
+    rows = made.view(-1, made.shape[-1])
     high, wide = -(-rows.shape[0] // 128), -(-rows.shape[1] // 4)
     padded = rows.new_zeros((high * 128, wide * 4))
     padded[: rows.shape[0], : rows.shape[1]] = rows
@@ -144,7 +156,8 @@ def swizzle(scales: torch.Tensor) -> torch.Tensor:
     return tiles.reshape(high * 128, wide * 4).view(scales.dtype)
 
 
-def unswizzle(scales: torch.Tensor, rows: int, blocks: int) -> torch.Tensor:
+@on_tensors
+def unswizzle(scales: Any, rows: int, blocks: int) -> Any:
     """The scales of so many rows and blocks out of tiles: what ``swizzle`` was given.
 
         scales = pyshmem.fused.formats.unswizzle(tiles, rows, blocks)
@@ -154,26 +167,31 @@ def unswizzle(scales: torch.Tensor, rows: int, blocks: int) -> torch.Tensor:
         rows, blocks: how many there are without what pads them.
 
     Returns: (rows, blocks), of the same dtype.
-    Raises: TypeError (elements of more than a byte), ValueError (another number of tiles).
+    Raises: TypeError (elements of more than a byte), ValueError (another number of tiles, layout).
     Extension.
     """
+    made = _bytes_of(scales)
+    if rows < 0 or blocks < 1:
+        raise ValueError(f"{rows} rows of {blocks} blocks are no scales")
     high, wide = -(-rows // 128), -(-blocks // 4)
     if scales.numel() != high * wide * 512:
         whole = f"{rows} rows of {blocks} blocks have {high * wide * 512}"
         raise ValueError(f"scales have {scales.numel()} bytes; {whole}")
-    tiles = _bytes_of(scales).view(high, wide, 32, 4, 4).permute(0, 3, 2, 1, 4)
+    tiles = made.view(high, wide, 32, 4, 4).permute(0, 3, 2, 1, 4)
     whole = tiles.reshape(high * 128, wide * 4)
     return whole[:rows, :blocks].contiguous().view(scales.dtype)
 
 
-def _bytes_of(scales: torch.Tensor) -> torch.Tensor:
-    if scales.element_size() != 1:
-        raise TypeError(f"scales are {scales.dtype}; they have one byte each")
+def _bytes_of(scales: Any) -> torch.Tensor:
+    if not isinstance(scales, torch.Tensor) or scales.element_size() != 1:
+        what = scales.dtype if isinstance(scales, torch.Tensor) else type(scales).__name__
+        raise TypeError(f"scales are {what}; they are a tensor of elements of one byte each")
+    check_tensor("scales", scales, (scales.dtype,))
     return scales.view(torch.uint8)
 
 
 def _format(quantize: str) -> BlockFormat:
-    found = BLOCK_FORMATS.get(quantize)
+    found = named(quantize)
     if found is None:
         raise ValueError(f"quantize is {quantize!r}; it is {' or '.join(map(repr, BLOCK_FORMATS))}")
     return found

@@ -189,6 +189,34 @@ def scale_places(rows, columns, COUNT: tl.constexpr, SWIZZLED: tl.constexpr):
 
 
 @device_function
+def zero_padding(scales, rows, COUNT: tl.constexpr, SWIZZLED: tl.constexpr):
+    """The program's share of what pads the scales of ``rows`` rows of COUNT blocks in tiles.
+
+    A word of 4 bytes is of 4 blocks of a row. Words of the last tiles whose rows there are not, and
+    bytes behind a row's last block: no other store goes there.
+    """
+    if SWIZZLED:
+        WIDE: tl.constexpr = (COUNT + 3) // 4
+        WORDS: tl.constexpr = 128 if _INTERPRETED else 1024
+        program, programs = tl.program_id(0), tl.num_programs(0)
+        used = rows & 127  # of the last tiles
+        last = scales.to(tl.pointer_type(tl.int32)) + (rows >> 7).to(tl.int64) * (WIDE * 128)
+        many = tl.where(used == 0, 0, WIDE * 128)
+        for first in range(program * WORDS, many, programs * WORDS):
+            words = first + tl.arange(0, WORDS)
+            row = ((words >> 2) & 31) + ((words & 3) << 5)
+            nothing = tl.zeros([WORDS], tl.int32)
+            tl.store(last + words, nothing, mask=(words < many) & (row >= used))
+        if COUNT % 4 != 0:
+            for first in range(program * 128, rows, programs * 128):
+                row = first + tl.arange(0, 128)
+                nothing = tl.zeros([128], tl.uint8)
+                for block in tl.static_range(COUNT, WIDE * 4):
+                    places = scale_places(row, block, COUNT, True)
+                    tl.store(scales + places, nothing, mask=row < rows)
+
+
+@device_function
 def quantise_blocks(values, global_scale, FORMAT: tl.constexpr, GLOBAL: tl.constexpr):
     """A flat float32 tile as bytes, and the bytes of its blocks' scales; two of E2M1 are a byte."""
     GROUP: tl.constexpr = MX_GROUP if FORMAT == "mxfp8" else NV_GROUP

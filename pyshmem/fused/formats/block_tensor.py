@@ -11,7 +11,14 @@ from ..._core.errors import UnsupportedError
 from .._shared.arguments import check_tensor
 from .._shared.powers import power_of_2
 from .kernels import Blocks, dequantise_rows
-from .table import BLOCK_FORMATS, BlockFormat, check_global_scale, global_scale_tensor, lacks_fp8
+from .table import (
+    BLOCK_FORMATS,
+    BlockFormat,
+    check_global_scale,
+    global_scale_tensor,
+    lacks_fp8,
+    named,
+)
 
 _TILE = 4096  # elements
 
@@ -45,7 +52,7 @@ def checked(name: str, given: Any, dims: int | None = None) -> tuple[Any, Any, B
             f"{name} is {type(given).__name__}; it is a formats.BlockTensor, as the other"
         )
     elements, scales, quantize, unit = given
-    format_ = BLOCK_FORMATS.get(quantize)
+    format_ = named(quantize)
     if format_ is None:
         known = " or ".join(map(repr, BLOCK_FORMATS))
         raise ValueError(f"{name} has quantize={quantize!r}; it is {known}")

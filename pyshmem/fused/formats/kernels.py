@@ -12,6 +12,7 @@ from .block_kernels import (
     nvfp4_values,
     quantise_blocks,
     scale_places,
+    zero_padding,
 )
 
 
@@ -48,6 +49,7 @@ def quantise_rows(x, out, scales, global_scale, count, BLOCKS: tl.constexpr):
     rows = tl.expand_dims(tl.program_id(0) * TR + tl.arange(0, TR), 1)
     wide = rows.to(tl.int64)
     unit = load_global_scale(global_scale, GLOBAL)
+    zero_padding(scales, count, COUNT, SWIZZLED)
     for first in range(0, HIDDEN, TC):
         columns = tl.expand_dims(first + tl.arange(0, TC), 0)
         inside = (rows < count) & (columns < HIDDEN)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import math
+import numbers
 from typing import Any, NamedTuple
 
 import torch
@@ -58,12 +58,9 @@ class BlockFormat(NamedTuple):
         return x.new_empty(self.output_size(x.shape), dtype=self.dtype)
 
     def new_scales(self, x: torch.Tensor) -> torch.Tensor:
-        """For the scales of ``x``; what pads them is 0."""
+        """For the scales of ``x``; kernels that make them make what pads them 0."""
         size = self.scales_size(x.shape)
-        made = torch.empty(size, dtype=torch.uint8, device=x.device)
-        if math.prod(size) * x.shape[-1] > x.numel() * self.blocks(x.shape[-1]):
-            made.zero_()
-        return made.view(self.scale_dtype)
+        return torch.empty(size, dtype=self.scale_dtype, device=x.device)
 
 
 _PLAIN = (
@@ -73,6 +70,11 @@ _PLAIN = (
 #: By the names that ``quantize=`` has for them.
 BLOCK_FORMATS = {one.kind: one for one in _PLAIN}
 BLOCK_FORMATS |= {f"{one.kind}_swizzled": one._replace(swizzled=True) for one in _PLAIN}
+
+
+def named(quantize: Any) -> BlockFormat | None:
+    """The format of that name; None if it is none, whatever it is."""
+    return BLOCK_FORMATS.get(quantize) if isinstance(quantize, str) else None
 
 
 def lacks_fp8(device: torch.device) -> bool:
@@ -87,7 +89,7 @@ def check_global_scale(value: Any, quantize: str | None) -> None:
     """
     if value is None:
         return
-    format_ = BLOCK_FORMATS.get(quantize or "")
+    format_ = named(quantize)
     if format_ is None or format_.kind != "nvfp4":
         raise ValueError(
             f"global_scale is a part of NVFP4; with quantize={quantize!r} leave it out"
@@ -96,11 +98,11 @@ def check_global_scale(value: Any, quantize: str | None) -> None:
         check_tensor("global_scale", value, (torch.float32,))
         if value.numel() != 1:
             raise ValueError(f"global_scale has size {tuple(value.shape)}; it is one number")
-    elif isinstance(value, bool) or not isinstance(value, (int, float)):
+    elif isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(
             f"global_scale is {type(value).__name__}; give a number, or a float32 tensor of one"
         )
-    elif not _LEAST_GLOBAL <= value <= _MOST_GLOBAL:
+    elif not _LEAST_GLOBAL <= float(value) <= _MOST_GLOBAL:
         raise ValueError(f"global_scale is {value}; it is from 2**-100 to 2**100")
 
 

@@ -22,12 +22,24 @@ import pyshmem
 import pyshmem.fused as fused
 from pyshmem.fused import formats
 from pyshmem.fused.formats import api
+from pyshmem.fused.formats.table import BlockFormat
 
 HERE = torch.device("cpu")
 FAR = os.environ.get("PYSHMEM_P2P") == "0"
 ALGORITHMS = ("one_shot", *(() if FAR else ("pull", "push")), "two_shot")
 DTYPES = (torch.bfloat16, torch.float32, torch.float16)
 KINDS = ("mxfp8", "nvfp4")
+new_scales = BlockFormat.new_scales
+
+
+def used_before(format_: BlockFormat, x: torch.Tensor) -> torch.Tensor:
+    """Scales in memory that had others: what pads them is made 0 with them."""
+    found = new_scales(format_, x)
+    found.view(torch.uint8).fill_(0x55)
+    return found
+
+
+BlockFormat.new_scales = used_before  # type: ignore[method-assign]
 
 
 def drawn(count: int, hidden: int, dtype: torch.dtype, seed: int) -> torch.Tensor:
@@ -107,6 +119,9 @@ def scales_and_layouts() -> None:
     none = formats.quantize(x[:0], "mxfp8_swizzled")
     assert none[0].shape == (0, 32)
     assert none[1].shape == (0, 4)
+    assert formats.dequantize(*none, "mxfp8_swizzled").shape == (0, 32)
+    number = formats.quantize(x, "nvfp4", global_scale=np.float32(0.25))
+    assert np.array_equal(raw(number[0]), raw(made[0]))
     if HERE.type == "cpu":
         made = formats.quantize(x.numpy(), "nvfp4")
         assert all(one.dtype == np.uint8 for one in made)
@@ -115,6 +130,8 @@ def scales_and_layouts() -> None:
 
 def refusals() -> None:
     x = torch.ones(2, 16, device=HERE)
+    good = formats.quantize(x, "mxfp8")
+    wrong = good[0], good[1].view(torch.float8_e4m3fn)
     for kind, message, call in (
         (ValueError, "quantize is 'row'", lambda: formats.quantize(x, "row")),
         (TypeError, "x is torch.int32", lambda: formats.quantize(x.int(), "mxfp8")),
@@ -125,6 +142,26 @@ def refusals() -> None:
         (ValueError, "is one number", lambda: formats.quantize(x, "nvfp4", global_scale=x)),
         (ValueError, "scales have size", lambda: formats.dequantize(x.byte(), x.byte(), "mxfp8")),
         (TypeError, "one byte each", lambda: formats.swizzle(x)),
+        (ValueError, r"size \(\); rows", lambda: formats.swizzle(x.byte()[0, 0])),
+        (ValueError, "not contiguous", lambda: formats.unswizzle(x.byte().t(), 2, 16)),
+        (ValueError, "-1 rows of 16", lambda: formats.unswizzle(x.byte(), -1, 16)),
+        (ValueError, r"quantize is \['mxfp8'\]", lambda: formats.quantize(x, ["mxfp8"])),
+        (
+            RuntimeError,
+            "no derivative",
+            lambda: formats.quantize(x.clone().requires_grad_(), "mxfp8"),
+        ),
+        (
+            TypeError,
+            "dtype is float32",
+            lambda: formats.dequantize(*good, "mxfp8", dtype="float32"),
+        ),
+        (
+            ValueError,
+            "rows are not empty",
+            lambda: formats.dequantize(good[0][0, 0], good[1], "mxfp8"),
+        ),
+        (TypeError, "scales is torch.float8_e4m3fn", lambda: formats.dequantize(*wrong, "mxfp8")),
         (ValueError, "scales have 32 bytes", lambda: formats.unswizzle(x.byte(), 2, 16)),
         (ValueError, "a part of NVFP4", lambda: norm(x, x[0], quantize="row", global_scale=1.0)),
         (ValueError, "'nvfp4_swizzled' or None", lambda: norm(x, x[0], quantize="fp4")),

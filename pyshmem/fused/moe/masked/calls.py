@@ -71,7 +71,7 @@ def check_timeout(
         return
     if isinstance(timeout, bool) or not isinstance(timeout, numbers.Real):
         raise TypeError(f"timeout is {type(timeout).__name__}; give seconds")
-    if not _LEAST <= timeout <= _MOST:
+    if not _LEAST <= float(timeout) <= _MOST:
         raise ValueError(f"timeout is {timeout} s; it is from {_LEAST} to {_MOST:.0f} s")
     if mode != "decode" or not most:
         raise ValueError("timeout needs decode mode, with max_tokens of 1 or more")
