@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Steps of experts that leave out members which are late; the program checks itself.
 
-Arguments: ``alike``; ``held`` PLACE SECONDS [STEPS]; ``stopped`` MEMBER STEPS SECONDS; on GPUs
-``asleep`` STEPS SECONDS.
+Arguments: ``alike``; ``held`` PLACE SECONDS [STEPS]; ``stopped`` or ``sleeps`` MEMBER STEPS SECONDS
+[TOKENS]; ``several`` SECONDS; ``short``; on GPUs ``asleep`` STEPS SECONDS.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -17,13 +19,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import triton
 
 import pyshmem
 import pyshmem.fused as fused
 from pyshmem.fused.moe.masked import agreement_kernels, move_kernels
+from pyshmem.triton.primitives.backend import now, yield_turn
 
 K, LOCAL, MOST, HIDDEN = 2, 2, 3, 16
 HERE = torch.device("cpu")
+WRONG_TIMES = -1, 1e-5, 4000, float("inf"), float("nan")
 Step = tuple[int, int]  # its number, 0 where the caller is alone; bits of who is in
 
 
@@ -67,11 +72,26 @@ def check_tokens(tokens: torch.Tensor, handle: Any, calls: list[int], mask: list
     assert handle.rows.tolist()[: len(flat)] == flat
 
 
-def one_step(call: int, calls: list[int], timeout: float) -> Step:
+@triton.jit(do_not_specialize=["limit"])
+def sleep(limit):  # type: ignore[no-untyped-def]
+    """For ``limit`` nanoseconds."""
+    start = now()
+    while now() - start < limit:
+        yield_turn()
+
+
+def nothing() -> None:
+    """Between a dispatch and its combine."""
+
+
+def one_step(
+    call: int, calls: list[int], timeout: float, between: Callable[[], None] = nothing
+) -> Step:
     """A dispatch and its combine, both checked."""
     x, ids, weights = (one.to(HERE) for one in given(me, call, n))
     options = {"max_tokens": MOST, "timeout": timeout, "topk_weights": weights}
     tokens, handle = fused.expert_dispatch(x, ids, LOCAL * n, **options)
+    between()
     came = handle.mask.tolist()
     calls[me] = call
     check_tokens(tokens, handle, calls, came)
@@ -158,11 +178,16 @@ def refusals() -> None:
         (ValueError, "where there is a timeout", good),
         (ValueError, "timeout is 0 s", {**good, "timeout": 0}),
         (TypeError, "timeout is str", {**good, "timeout": "1"}),
+        (TypeError, "timeout is bool", {**good, "timeout": True}),
+        *((ValueError, "to 3600 s", {**good, "timeout": wrong}) for wrong in WRONG_TIMES),
         (ValueError, "needs decode mode", {**good, "timeout": 1, "mode": "throughput"}),
         (ValueError, "topk_weights has size", {**good, "timeout": 1, "topk_weights": weights[:1]}),
     ):
         with pytest.raises(kind, match=message):
             call(x, ids, LOCAL * n, **options)
+    if n > 1:  # all are told, whatever PYSHMEM_CHECK says
+        with pytest.raises(pyshmem.MismatchError, match=r"PE 1: .*, 2\.5\)"):
+            call(x, ids, LOCAL * n, timeout=2.5 if me == 1 else np.float32(3), **good)
     with pytest.raises(TypeError, match="team is None, as a split returns"):
         fused.expert_mask(team=None)
     with pytest.raises(RuntimeError, match="no derivative"):
@@ -257,7 +282,78 @@ def stopped(late: int, least: int, timeout: float) -> None:
         if controls:
             os.kill(pid, signal.SIGCONT)
     masks = compare(steps)
-    assert sum(mask > 0 and not mask >> late & 1 for mask in masks) >= 3, masks
+    absent = sum(mask > 0 and not mask >> late & 1 for mask in masks)
+    assert absent >= 3, masks
+    print(f"PE {me}: {len(steps)} steps; in {absent} the stopped one was absent")
+
+
+def sleeps(late: int, least: int, timeout: float) -> None:
+    """A member whose kernel sleeps for four time-outs in the middle of a step, twice: it is back."""
+    steps: list[Step] = []
+    calls, turns = [0] * n, {least // 3, 2 * least // 3}
+    while not together(steps, least):
+        between = nothing
+        if me == late and len(steps) in turns:
+
+            def between() -> None:
+                sleep[(1,)](int(4e9 * timeout))
+
+        steps.append(one_step(len(steps) + 1, calls, timeout, between))
+    masks = compare(steps)
+    absent = [number for number, mask in enumerate(masks) if mask and not mask >> late & 1]
+    assert len(absent) >= 2, masks
+    assert (1 << n) - 1 in masks[absent[0] + 1 : absent[-1]], "back between its two sleeps"
+    print(f"PE {me}: {len(steps)} steps; in {len(absent)} the late one was absent")
+
+
+def pause(seconds: float) -> None:
+    """The process is stopped for so long."""
+    with subprocess.Popen(["sh", "-c", f"sleep {seconds}; kill -CONT {os.getpid()}"]):
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def several(timeout: float) -> None:
+    """Two are late at once, one of them again once it is back, then all but one; nobody's host waits."""
+    first, second, last = 1 % n, 2 % n, n - 1
+    plans = [
+        {first: "before", second: "between"},
+        {first: "stopped"},
+        {pe: "before" for pe in range(n) if pe != last},
+    ]
+    steps: list[Step] = []
+    calls = [0] * n
+    for plan in plans:
+        place = plan.get(me)
+        if place == "before":
+            time.sleep(3 * timeout)
+        before = len(steps)
+        while len(steps) == before or not together(steps, 0):
+            stops = len(steps) == before and place in ("between", "stopped")
+            between = functools.partial(pause, 3 * timeout) if stops else nothing
+            steps.append(one_step(len(steps) + 1, calls, timeout, between))
+        pyshmem.barrier_all()  # all have seen the last three
+    masks = compare(steps)
+    absent = [sum(bool(mask) and not mask >> pe & 1 for mask in masks) for pe in range(n)]
+    assert all(absent[pe] for pe in (first, second)), (absent, masks)
+    seen = fused.expert_mask()
+    assert seen.mask.all()
+    assert int(seen.steps) == len(steps)
+    assert seen.absences.tolist() == [
+        sum(not mask >> pe & 1 for _, mask in steps) for pe in range(n)
+    ]
+
+
+def short() -> None:
+    """A time-out that no step meets: members are left out all the time, and agree on whom."""
+    steps: list[Step] = []
+    calls = [0] * n
+    for call in range(1, 9):
+        steps.append(one_step(call, calls, 1e-4))
+    compare(steps)
+    pyshmem.barrier_all()
+    while not together(steps, 0):
+        steps.append(one_step(len(steps) + 1, calls, 30))
+    compare(steps)
 
 
 def asleep(least: int, timeout: float) -> None:
@@ -318,8 +414,16 @@ with pyshmem.init() as job:
         refusals()
     elif part == "held":
         held(options[0], float(options[1]), *map(int, options[2:]))
+    elif part == "several":
+        several(float(options[0]))
+    elif part == "short":
+        short()
     elif part == "asleep":
         asleep(int(options[0]), float(options[1]))
     else:
-        stopped(int(options[0]), int(options[1]), float(options[2]))
+        if len(options) == 4:
+            MOST = int(options[3])
+        {"stopped": stopped, "sleeps": sleeps}[part](
+            int(options[0]), int(options[1]), float(options[2])
+        )
 print("ok", flush=True)
