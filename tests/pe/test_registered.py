@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from test_interrupted_collectives import PROGRAM
 
 BEGIN = """
     import sys
@@ -267,6 +268,23 @@ def test_who_does_not_come_is_told(run_pes: Callable, kind: str) -> None:
     routine = kind.removeprefix("team_")
     assert routine in told, told
     assert "another collective routine" in told, told
+
+
+#: See test_interrupted_collectives.py.
+ENDED = {
+    "register": (
+        "pyshmem.register(globals().setdefault('array%d' % i, np.zeros(4)))",
+        "made.array is globals()['array%d' % i]",
+    ),
+    "heap_trim": ("pyshmem.heap_trim()", "made is None"),
+}
+
+
+def test_what_a_handler_ends_goes_on(run_pes: Callable) -> None:
+    program = PROGRAM.format(calls=ENDED, turns=20)
+    env = {"PYSHMEM_TIMEOUT": "60"}
+    done = run_pes(2, program, device="sim", env=env, timeout=150, check=True)
+    assert done.stdout.count("done") == 2
 
 
 KERNEL = """
