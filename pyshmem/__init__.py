@@ -283,7 +283,10 @@ _runtime.install_excepthook()
 if library.checks_order():
     from .check import record as _record
 
-    _record.install(lambda: _importlib.import_module(".device", __name__))
+    _record.install(
+        lambda: _importlib.import_module(".device", __name__),
+        lambda: _importlib.import_module(".interop.torch", __name__),
+    )
 
 
 def _as_on_a_gpu() -> None:

@@ -32,6 +32,8 @@ STORE = Hook(FakeWithinKernelCUDAArray, "__setitem__", "self idx val")
 EVENT_RECORD = Hook(api.Event, "record", "self stream")
 EVENT_SYNCHRONIZE = Hook(api.Event, "synchronize", "self")
 EVENT_WAIT = Hook(api.Event, "wait", "self stream")
+#: Makes streams.
+STREAM = (Hook(cuda, "stream", ""), Hook(api, "stream", ""))
 SYNCHRONIZE = (Hook(cuda, "synchronize", ""), Hook(api, "synchronize", ""))
 
 #: Makes kernels.
@@ -44,7 +46,7 @@ push_context = kernel._push_kernel_context
 HOOKS = (
     *(LAUNCH, CONFIGURE, FOR_ALL, COOPERATIVE_BLOCKS, THREADING, GRID_SYNC, SHARED, COPY_TO_HOST),
     *(COPY_TO_DEVICE, EVENT_RECORD, EVENT_SYNCHRONIZE, EVENT_WAIT, *SYNCHRONIZE, PUSH_CONTEXT),
-    *(JIT, STORE),
+    *(JIT, STORE, *STREAM),
 )
 
 

@@ -248,8 +248,13 @@ class Engine:
     ) -> None:
         """Tell of each earlier access that has to happen before ``new``, and need not."""
         old = [] if cell.write is None else [cell.write]
-        if not new.atomic:
-            old += [one for one in cell.atomics if new.writes or one.writes]
+        if new.atomic:  # of another size they are not atomic to each other
+            size = new.low, new.high
+            old += [
+                one for one in cell.atomics if (one.low, one.high) != size and _change(one, new)
+            ]
+        else:
+            old += [one for one in cell.atomics if _change(one, new)]
         if new.writes:
             old += cell.reads
         for one in old:
@@ -581,6 +586,11 @@ class Engine:
             together.join(clock, self.lanes)
         for clock in clocks:
             clock.become(together)
+
+
+def _change(one: Access, other: Access) -> bool:
+    """Does one of them change memory?"""
+    return one.writes or other.writes
 
 
 def _after(cell: Cell, new: Access) -> Cell:

@@ -9,12 +9,14 @@ recorded once; what a routine calls itself is part of it.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import sys
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .._core.arrays import peer_views
 from .._core.errors import UnsupportedError
 from .._core.library import lib, refuse_deliver, setting_number
 from ..host.collectives.requests import Request
@@ -36,6 +38,7 @@ _jobs = 0  # that have ended
 _held: Held | None = None
 _main = threading.main_thread()
 _follow_kernels: Callable[[], object]
+_follow_torch: Callable[[], object]
 #: The host's routines as they are without records.
 originals: dict[str, Any] = {}
 #: Effects of a call: those before it, and what makes those behind it of its result.
@@ -54,18 +57,19 @@ def held() -> Held | None:
     return _held if threading.current_thread() is _main else None
 
 
-def install(follow_kernels: Callable[[], object]) -> None:
+def install(follow_kernels: Callable[[], object], follow_torch: Callable[[], object]) -> None:
     """Record from here on. Once, when the package is imported.
 
     ``follow_kernels`` is called where a job begins with the simulator: kernels are followed then that
-    call nothing of ``pyshmem.device``.
+    call nothing of ``pyshmem.device``. ``follow_torch``: where it begins and the program has imported
+    torch, which reaches arrays by DLPack.
     """
-    global _log, _follow_kernels
+    global _log, _follow_kernels, _follow_torch
     fd = setting_number("CHECK_FD")
     if fd < 0:
         return  # init says that order needs the launcher
     _log = Log(fd)
-    _follow_kernels = follow_kernels
+    _follow_kernels, _follow_torch = follow_kernels, follow_torch
     lib.ishmemx_record_order()
     package: Any = sys.modules[(__package__ or "").partition(".")[0]]
     for name, describe in effects.ROUTINES.items():
@@ -88,6 +92,7 @@ def install(follow_kernels: Callable[[], object]) -> None:
     from . import record_arrays
 
     record_arrays.install(_log, _inside)
+    _replace(peer_views.view_of_peer, record_arrays.peer_view(peer_views.view_of_peer))
     streams.install(_log, _inside, _replace)
     runtime.on_init(_begin)
     runtime.on_finalize(_end)
@@ -107,6 +112,9 @@ def _begin() -> None:
         raise UnsupportedError("PYSHMEM_CHECK=order: the PEs have to be on one host")
     if job.device == "sim" and "numba.cuda" in sys.modules:
         _follow_kernels()
+    if "torch" in sys.modules and not setting_number("CHECK") & lib.ISHMEMX_CHECK_DELIVER:
+        with contextlib.suppress(ImportError):  # of a torch that pyshmem does not take
+            _follow_torch()
     memory.know_heaps(job.my_pe, job.n_pes, job.device != "none")
     effects.forget()
     memory.forget_unwritten()
@@ -205,6 +213,15 @@ def _call_recorded(
     return result
 
 
+def _given_up(array: Any, **_: Any) -> list[tuple[Any, ...]]:
+    """The effect of ``realloc`` on the array that it is given: its old name is no longer to be used."""
+    try:
+        span = memory.Span(array)
+        return [("D", *memory.own(span.address))] if span.nelems else []
+    except effects.REFUSED:
+        return []
+
+
 def _allocating(name: str, function: Any) -> Any:
     """Allocation is a barrier of all PEs, and what it returns is new memory."""
 
@@ -214,6 +231,8 @@ def _allocating(name: str, function: Any) -> Any:
         recorder, internal = log(), is_internal(_MEMORY)
         is_set = internal or name != "allocate" or bool(named.get("zero")) or "values" in named
         before, behind = effects.meet_all()
+        if name == "realloc":
+            before += _given_up(*args[:1], **named)
         shown = args[0] if name == "allocate" and args else name
         recorder.write(now(), 0, shown, before)
         recorder.flush()

@@ -2,9 +2,8 @@
 """Records what the host's program does to its own elements, as far as NumPy tells.
 
 Seen are indexing, assignment, ufuncs, copies by ``np.array``, and NumPy's functions and methods of
-``SymmetricArray`` and its views, each with the elements that it touches. Not seen is what goes by a
-plain view: ``np.asarray(x)``, ``x.view(np.ndarray)``, a ``memoryview``, a tensor of torch, what ``ptr``
-returned.
+``SymmetricArray``, its views and what ``ptr`` returns, each with the elements that it touches. Not seen
+is what goes by a plain view: ``np.asarray(x)``, ``x.view(np.ndarray)``, a ``memoryview``.
 """
 
 from __future__ import annotations
@@ -123,6 +122,17 @@ def install(log: Log, inside: Any) -> None:
         _method(recorder, name, reading=True)
     for name in _WRITING:
         _method(recorder, name, reading=False)
+
+
+def peer_view(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """What ``ptr`` returns is of the class whose elements are followed: they are the peer's."""
+
+    def view_of_peer(address: int, nbytes: int, array: Any) -> Any:
+        found = plain(address, nbytes, array)
+        return found.view(SymmetricArray) if type(found) is np.ndarray and found.size else found
+
+    view_of_peer.__name__, view_of_peer.__doc__ = plain.__name__, plain.__doc__
+    return view_of_peer
 
 
 def _index(recorder: _Recorder) -> None:

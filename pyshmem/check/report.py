@@ -140,6 +140,8 @@ def _side(engine: Engine, sites: Sites, access: Access, race: Race) -> Side:
 def _kind(race: Race) -> str:
     if race.first.atomic != race.second.atomic:
         return "an atomic and a plain access that nothing orders"
+    if race.first.atomic:
+        return "two atomic accesses of different sizes that nothing orders"
     both = race.first.writes and race.second.writes
     return "two writes that nothing orders" if both else "a read and a write that nothing orders"
 
@@ -157,6 +159,11 @@ def _advice(engine: Engine, race: Race, first: Side, second: Side) -> tuple[str,
         )
     if race.rule == "freed":
         return "The PE has given the memory back.", "Free it after the last use, on all PEs."
+    if race.first.atomic and race.second.atomic:
+        return (
+            "Atomic operations are atomic to those of one type; these are of words of different sizes.",
+            "One type for all atomic operations on a word; or a barrier between the two uses.",
+        )
     if race.issued:
         return _advice_issued(engine, race, first, second)
     why = (

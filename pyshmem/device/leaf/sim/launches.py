@@ -18,7 +18,7 @@ from ...._foreign import numba_simulator
 from ....host.job import runtime
 from ....host.kernels import sim_calls
 from ...state import P2P
-from . import queued, scheduler, source
+from . import checked_streams, queued, scheduler, source
 from .arrays import kernel_array, store
 from .scheduler import WARP, Grid, SimThread, current, pause, running, running_here
 from .threads import STATE
@@ -55,6 +55,7 @@ def _launch(kernel: Any, *arguments: Any, **named: Any) -> Any:
         source.check_arguments(kernel.fn, arguments)
     if handle := queued.handle_of(kernel.stream):
         return _queue(kernel, arguments, handle)
+    checked_streams.finish_all()
     with _turn:
         return _run(kernel, arguments)
 

@@ -10,7 +10,7 @@ from ...._core.arrays.checks import stream_handle
 from ...._core.library import check, lib
 from ...._foreign import numba_simulator
 from ....host.kernels.sim_calls import is_captured
-from . import scheduler
+from . import checked_streams, scheduler
 
 
 def handle_of(stream: Any) -> int:
@@ -33,6 +33,7 @@ def _finish_one(stream: Any, what: str) -> None:
     """Before the host copies in the order of a stream."""
     handle = handle_of(stream)
     if not handle:
+        checked_streams.finish_all()
         return
     if is_captured(handle):
         raise ValueError(
@@ -68,5 +69,6 @@ def install(finish_all: Callable[[], None]) -> None:
     numba_simulator.EVENT_WAIT.replace(lambda self, stream=0: finish_all())
     if scheduler.RECORD is not None:
         scheduler.RECORD.events(finish_all)
+        checked_streams.install()
     for synchronize in numba_simulator.SYNCHRONIZE:
         synchronize.replace(finish_all)
