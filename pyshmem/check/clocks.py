@@ -29,6 +29,10 @@ class Kind(IntEnum):
     BY_QUIET = 3  # here, by quiet: what non-blocking calls read and write on their own PE
 
 
+#: In the place of a context: of atomic operations that fetch. Who sees one knows it, and nothing else.
+ATOMIC = -1
+
+
 class Lane(NamedTuple):
     """Accesses of one agent of one kind, to one PE, through one context."""
 
@@ -114,7 +118,9 @@ class Clock:
         if number <= self.done.get(lane, 0):
             return
         if lanes.of[lane].kind == Kind.AT_ONCE:
-            return  # known by ``issued``
+            if lanes.of[lane].ctx == ATOMIC and self.issued.get(lane, 0) < number:
+                self.issued[lane] = number
+            return  # of others, known by ``issued``
         self.single.setdefault(lane, set()).add(one)
         self._tidy(lane)
 

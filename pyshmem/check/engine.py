@@ -15,7 +15,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from .clocks import Clock, Event, Kind, Lane, Lanes
+from .clocks import ATOMIC, Clock, Event, Kind, Lane, Lanes
+from .programs import Programs
 from .shadow import Access, Cell, Shadow
 from .words import Wait, Word
 
@@ -62,13 +63,22 @@ class _Heap:
         self.lows: list[int] = []
         self.blocks: dict[int, Block] = {}
         self.shadows: dict[int, Shadow] = {}
+        self.rest: Block | None = None  # of the library's own words, if they are followed
 
     def block(self, low: int) -> Block | None:
         n = bisect_right(self.lows, low) - 1
         if n < 0:
-            return None
+            return self.rest
         found = self.blocks[self.lows[n]]
-        return found if low < found.high else None
+        return found if low < found.high else self.rest
+
+    def show_all(self) -> None:
+        """Also what the library has allocated, and what it keeps there without an allocation."""
+        for block in self.blocks.values():
+            block.internal = False
+        if self.rest is None:
+            about = 8, (), False, False, 0
+            self.rest = Block(0, 1 << 62, 0, about)
 
     def add(self, block: Block) -> None:
         for low in [low for low in self.lows if low < block.high]:
@@ -139,6 +149,7 @@ class Engine:
             (0, 0),
         )  # of the last call that does not block
         self._locks: dict[tuple[int, int], Clock] = {}
+        self.programs = Programs(self.lanes)
         #: By PE, heap and first byte: what was freed there last.
         self._gone: dict[tuple[int, int, int], Block] = {}
         self._told: dict[Any, Clock] = {}  # by PE and key
@@ -151,7 +162,8 @@ class Engine:
             "M": self._allocate, "D": self._free, "N": self._stands, "B": self._begin,
             "J": self._end, "H": self._met, "V": self._name, "T": self._tell, "G": self._get_told,
             "A": self._tell_more, "S": self._synchronize, "K": self._quiet_kernels,
-            "u": self._unset, "o": self._of_old,
+            "u": self._unset, "o": self._of_old, "I": self._follow_internals,
+            "P": self._program_barrier, "Pf": self._program_fence, "Yp": self._seen_by_threads,
         }  # fmt: skip
 
     # ---- records ---------------------------------------------------------------------------------
@@ -178,6 +190,11 @@ class Engine:
             self.agents.append((pe, number))
             self._clocks[found] = Clock()
         return found
+
+    def _released_to(self, call: _Call, pe: int) -> Clock:
+        """What goes with what is sent to ``pe`` now."""
+        clock = self.programs.fenced.get(call.agent, call.clock)
+        return clock.released_to(pe, self.lanes)
 
     def block_at(self, heap: int, low: int) -> Block | None:
         """The allocation that a byte of a heap belongs to."""
@@ -348,7 +365,7 @@ class Engine:
         """A wait may be for what is written here."""
         if made is None:
             return
-        made.released, made.value = call.clock.released_to(pe, self.lanes), value
+        made.released, made.value = self._released_to(call, pe), value
         ((low, high), *more) = ranges
         block = self._heaps[heap].block(low)
         if value is None or more or high - low > 8 or block is None:
@@ -418,13 +435,14 @@ class Engine:
         carried: tuple[Any, ...] = (),
     ) -> None:
         """An atomic operation, or a signal; ``carried``: the data that came before it."""
-        event = self._number(call, Kind.AT_ONCE if at_once else Kind.DELIVERED, pe, ctx)
+        kind, ctx = (Kind.AT_ONCE, ATOMIC) if at_once else (Kind.DELIVERED, ctx)
+        event = self._number(call, kind, pe, ctx)
         mode = "atomic read" if op == "get" else "atomic write"
         self._access(call, event, mode, pe, heap, ((low, high),), True)
         block = self._heaps[heap].block(low)
         if block is None or block.internal:
             return
-        released = call.clock.released_to(pe, self.lanes)
+        released = self._released_to(call, pe)
         word = block.word(pe, low)
         word.begun.pop(call.agent, None)
         if fetched is not None or (at_once and op == "other"):  # of a value not known: all
@@ -438,7 +456,7 @@ class Engine:
         """An atomic operation that fetches: from here on others may see what it does."""
         block = self._heaps[heap].block(low)
         if block is not None and not block.internal:
-            released = call.clock.released_to(pe, self.lanes)
+            released = self._released_to(call, pe)
             block.word(pe, low).begun[call.agent] = op, value, released
 
     # ---- order -----------------------------------------------------------------------------------
@@ -569,6 +587,8 @@ class Engine:
         for n in range(count):
             agent = self.agent(call.pe, first + n)
             self._clocks[agent].become(call.clock)
+            if not threads:
+                self.programs.begin(agent, call.clock)
             place = f"block {n // threads}, thread {n % threads}" if threads else f"program {n}"
             self.names[agent] = f"kernel {name}, {place}"
 
@@ -577,6 +597,27 @@ class Engine:
         for number in range(first, first + count):
             agent = self.agent(call.pe, number)
             call.clock.join(self._clocks[agent], self.lanes)
+            self.programs.end(agent, call.clock)
+
+    # ---- the library's own kernels ----------------------------------------------------------------
+
+    def _follow_internals(self, _: _Call) -> None:
+        self.programs.followed = True
+        for heap in self._heaps.values():
+            heap.show_all()
+
+    def _program_barrier(self, call: _Call) -> None:
+        self.programs.barrier(call.agent, call.clock)
+
+    def _program_fence(self, call: _Call) -> None:
+        self.programs.fence(call.agent, call.pe, call.clock)
+
+    def _seen_by_threads(
+        self, call: _Call, pe: int, heap: int, low: int, high: int, *wait: Any
+    ) -> None:
+        """Some threads have seen a word; the others know it behind the program's next barrier."""
+        seen = self.programs.seen.get(call.agent, call.clock)
+        self._waited_at(call._replace(clock=seen), pe, heap, low, high, *wait)
 
     def _met(self, call: _Call, agents: tuple[int, ...]) -> None:
         """Agents of a PE have met in a barrier."""

@@ -32,6 +32,9 @@ _CACHE, _DROP = opcode.opmap.get("CACHE", -1), opcode.opmap["POP_TOP"]
 
 #: Agents of streams and of their kernels' threads: a stream's number times this, and what follows.
 ROOM = 1 << 40
+#: Are the library's own kernels of Triton followed, in the place of what their routines promise?
+internals = False
+_KERNELS, _NO_KERNELS = ("triton/", "fused/"), ("triton/interpreter/", "triton/primitives/")
 now = time.monotonic_ns  # one clock for all PEs of a host
 #: Of a thread: ``call`` says that it is in a routine, whose own accesses are not recorded.
 inside = threading.local()
@@ -126,7 +129,8 @@ class Log:
 
     def site(self) -> int:
         """The number of the line of the program that is at work."""
-        frame = tracebacks.program_frame(sys._getframe(1))
+        frame = _kernel_frame(sys._getframe(1)) if internals else None
+        frame = frame or tracebacks.program_frame(sys._getframe(1))
         if frame is None:
             return self._number("(the library)", 0, "")
         code = frame.f_code
@@ -181,6 +185,16 @@ def result_is_dropped() -> bool:
     while at < len(code) and code[at] == _CACHE:
         at += 2
     return at < len(code) and bool(code[at] == _DROP)
+
+
+def _kernel_frame(frame: Any) -> Any:
+    """The innermost frame of one of the library's own kernels; None: it is a program's."""
+    while frame is not None:
+        own = frame.f_code.co_filename.removeprefix(tracebacks.PACKAGE)
+        if own.startswith(_KERNELS) and not own.startswith(_NO_KERNELS):
+            return frame
+        frame = frame.f_back
+    return None
 
 
 def is_internal(folders: tuple[str, ...]) -> bool:

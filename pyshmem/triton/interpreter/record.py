@@ -23,6 +23,7 @@ from ..._core.library import refuse_deliver
 from ..._foreign import triton_interpreter as foreign
 from ..._foreign.triton_interpreter import get_np_dtype
 from ...check import effects, memory
+from ...check import log as check_log
 from ...check.effects import Effects
 from ...check.log import inside, now
 from ...check.record import log
@@ -33,6 +34,8 @@ from . import scheduler
 _MOST = 4096  # elements of one volatile load, or atomic, that are followed
 #: Modules of routines whose loads and stores are the user's own elements.
 _SEEN = ("tile", "signals", "collectives", "dist")
+#: Those whose loads and stores are units with their flags in them, also where the library's are shown.
+_UNITS = ("ll_channels", "primitives.ring", "primitives.by_proxy", "requests")
 _PACKAGE = __package__.rpartition(".")[0] + "."
 _calls: Counter[Any] = Counter()
 
@@ -52,7 +55,7 @@ def begins(grid: Any) -> None:
 
     What a routine of the library launches, as a fused operation, is part of that and not shown.
     """
-    grid.internal = getattr(inside, "call", False)
+    grid.internal = getattr(inside, "call", False) and not check_log.internals
     if grid.internal:
         for program in grid.ready:
             program.hidden, program.described = 1, True
@@ -61,7 +64,9 @@ def begins(grid: Any) -> None:
         raise UnsupportedError(
             "PYSHMEM_CHECK=order does not follow kernels of Triton with PYSHMEM_P2P=0"
         )
-    log().write(now(), 0, "launch", [("B", 1, len(grid.ready), grid.name.rpartition(".")[2], 0)])
+    mode: Effects = [("I",)] if check_log.internals else []
+    begun = ("B", 1, len(grid.ready), grid.name.rpartition(".")[2], 0)
+    log().write(now(), 0, "launch", [*mode, begun])
 
 
 def ends(grid: Any, programs: int) -> None:
@@ -203,7 +208,8 @@ def _words_of(pointers: Any, mask: Any) -> list[tuple[int, tuple[int, int, int, 
 
 def _released(sem: Any) -> Effects:
     """A release goes out behind all that the program has stored."""
-    return [("Q", None, None)] if "RELEASE" in str(sem).upper() else []
+    done = ("Pf",) if check_log.internals else ("Q", None, None)
+    return [done] if "RELEASE" in str(sem).upper() else []
 
 
 def _integers(handle: Any, mask: Any) -> list[int | None]:
@@ -291,6 +297,8 @@ def called(function: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     ours = function.__module__.startswith(_PACKAGE)
     describe = _DESCRIBED.get((module, name)) if ours else None
     hides = ours and module not in _SEEN
+    if check_log.internals:
+        describe, hides = None, ours and module in _UNITS
     bind = effects.Binder(function)
 
     def call(*arguments: Any, **named: Any) -> Any:
@@ -545,6 +553,10 @@ _DESCRIBED: dict[tuple[str, str], Any] = {
 def install() -> None:
     """Put records around the interpreter's loads, stores and atomics."""
     refuse_deliver("kernels of Triton")
+    if check_log.internals:
+        from . import internals
+
+        internals.install()
     foreign.LOAD.wrap(_load)
     foreign.STORE.wrap(_store)
     foreign.ATOMICS[0].wrap(_cas)
