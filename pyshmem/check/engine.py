@@ -15,8 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from .clocks import ATOMIC, Clock, Event, Kind, Lane, Lanes
-from .programs import Programs
+from .clocks import ATOMIC, Clock, Event, Kind, Lane, Lanes, Programs
 from .shadow import Access, Cell, Shadow
 from .words import Wait, Word
 

@@ -66,6 +66,17 @@ def tiles(x, out, words, ctx, B: tl.constexpr):
     tl.store(out + offs, got * n)
 
 
+@triton.jit
+def grids(x, out, got, words, ctx, B: tl.constexpr):
+    offs = tl.arange(0, 2 * B)
+    for k in range(2):
+        tl.store(x + offs, (offs + k).to(tl.float32))
+        shmem.all_reduce_grid(out, x, 2 * B, ctx, B, words=words)
+        tl.store(got + offs, tl.load(out + offs))
+        shmem.all_reduce_grid(out, x, 2 * B, ctx, B)
+        tl.store(got + offs, tl.load(out + offs))
+
+
 def check(found, want):
     assert np.array_equal(np.asarray(found), want), (found, want)
 
@@ -76,7 +87,7 @@ with pyshmem.init(device="sim") as job:
     dest, out = (pyshmem.zeros(n * 2 * B, np.int64, heap="device") for _ in range(2))
     sig, flags, told = (pyshmem.zeros(n + 2, np.uint64, heap="device") for _ in range(3))
     x = pyshmem.zeros(2 * B, np.float32, heap="device")
-    total = pyshmem.zeros(2 * B, np.float32, heap="device")
+    total, got = (pyshmem.zeros(2 * B, np.float32, heap="device") for _ in range(2))
     words = shmem.channel(programs=2, nbytes=4 * B)
     x[:] = at + me
     pyshmem.barrier_all()
@@ -91,3 +102,5 @@ with pyshmem.init(device="sim") as job:
     pyshmem.barrier_all()
     tiles[(2,)](x, total, words, shmem.context(), B=B)
     check(total, n * (n * at + sum(range(n))))
+    grids[(1,)](x, total, got, words, shmem.context(), B=B)
+    check(got, n * (at + 1))
