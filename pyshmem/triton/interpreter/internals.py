@@ -18,10 +18,11 @@ import numpy as np
 from ...check import effects, memory
 from ...check.effects import Effects
 from ..runtime import context as job
-from . import bodies, record
+from . import bodies
 
 _FENCE = ("Pf",)
 _BARRIER = ("P",)
+_write: Callable[[str, Effects], None]  # a record of the running program
 
 
 def _array(value: Any) -> np.ndarray:
@@ -53,7 +54,7 @@ def _set(active: Any, pointer: Any, values: Any, op: str) -> Effects:
 
 def _barrier(plain: Callable[..., Any]) -> Callable[..., Any]:
     def program_barrier() -> None:
-        record._write("barrier", [_BARRIER])
+        _write("barrier", [_BARRIER])
         plain()
 
     return program_barrier
@@ -61,7 +62,7 @@ def _barrier(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 def _fence(plain: Callable[..., Any]) -> Callable[..., Any]:
     def fence_all() -> None:
-        record._write("fence", [_FENCE])
+        _write("fence", [_FENCE])
         plain()
 
     return fence_all
@@ -70,7 +71,7 @@ def _fence(plain: Callable[..., Any]) -> Callable[..., Any]:
 def _poll(plain: Callable[..., Any]) -> Callable[..., Any]:
     def poll(active: Any, pointer: Any, cmp: Any, *more: Any) -> Any:
         found = plain(active, pointer, cmp, *more)
-        record._write("wait", _seen(active, pointer, found))
+        _write("wait", _seen(active, pointer, found))
         return found
 
     return poll
@@ -81,7 +82,7 @@ def _met(plain: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*given: Any) -> Any:
         found = plain(*given)
-        record._write("wait", [_BARRIER])
+        _write("wait", [_BARRIER])
         return found
 
     return call
@@ -99,7 +100,7 @@ def _scan(plain: Callable[..., Any]) -> Callable[..., Any]:
             value = job.read(at, size, pointer.dtype.element_ty.is_int_signed())
             if where is not None:
                 did = [("Yp", *where, where[2] + size, effects.EQUAL, value, value, value)]
-        record._write("wait", [*did, _BARRIER])
+        _write("wait", [*did, _BARRIER])
         return found
 
     return scan
@@ -108,7 +109,7 @@ def _scan(plain: Callable[..., Any]) -> Callable[..., Any]:
 def _fetch(plain: Callable[..., Any]) -> Callable[..., Any]:
     def fetch(pointer: Any) -> Any:
         found = plain(pointer)
-        record._write("look", [*_seen(1, pointer, found), _BARRIER])
+        _write("look", [*_seen(1, pointer, found), _BARRIER])
         return found
 
     return fetch
@@ -117,7 +118,7 @@ def _fetch(plain: Callable[..., Any]) -> Callable[..., Any]:
 def _read_words(plain: Callable[..., Any]) -> Callable[..., Any]:
     def read_words(active: Any, pointer: Any) -> Any:
         found = plain(active, pointer)
-        record._write("look", _seen(active, pointer, found))
+        _write("look", _seen(active, pointer, found))
         return found
 
     return read_words
@@ -125,7 +126,7 @@ def _read_words(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 def _set_words(plain: Callable[..., Any]) -> Callable[..., Any]:
     def set_words(active: Any, pointer: Any, value: Any) -> None:
-        record._write("release", [_FENCE, *_set(active, pointer, value, "set")])
+        _write("release", [_FENCE, *_set(active, pointer, value, "set")])
         plain(active, pointer, value)
 
     return set_words
@@ -134,7 +135,7 @@ def _set_words(plain: Callable[..., Any]) -> Callable[..., Any]:
 def _release(op: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def around(plain: Callable[..., Any]) -> Callable[..., Any]:
         def release(pointer: Any, value: Any) -> None:
-            record._write("release", [_BARRIER, _FENCE, *_set(1, pointer, value, op)])
+            _write("release", [_BARRIER, _FENCE, *_set(1, pointer, value, op)])
             plain(pointer, value)
 
         return release
@@ -146,7 +147,7 @@ def _relaxed(_: Callable[..., Any]) -> Callable[..., Any]:
     """Of its own, as the plain one is made of releases."""
 
     def relaxed_word(adds: Any, pointer: Any, value: Any) -> None:
-        record._write("relaxed", _set(1, pointer, value, "add" if adds else "set"))
+        _write("relaxed", _set(1, pointer, value, "add" if adds else "set"))
         (job.release_add if adds else job.release_set)(bodies.number(pointer), bodies.number(value))
 
     return relaxed_word
@@ -159,8 +160,10 @@ _WRAPPED = {
 }  # fmt: skip
 
 
-def install() -> None:
+def install(write: Callable[[str, Effects], None]) -> None:
     """Put records around the leaf primitives, before ``primitives.backend`` takes them."""
+    global _write
+    _write = write
     plain = {name: getattr(bodies, name) for name in _WRAPPED}
     for name, around in _WRAPPED.items():
         setattr(bodies, name, around(plain[name]))

@@ -556,7 +556,7 @@ def install() -> None:
     if check_log.internals:
         from . import internals
 
-        internals.install()
+        internals.install(_write)
     foreign.LOAD.wrap(_load)
     foreign.STORE.wrap(_store)
     foreign.ATOMICS[0].wrap(_cas)
