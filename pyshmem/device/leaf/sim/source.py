@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ...._core.values import is_integer
 from . import callees, forms
 
 _PRINT = 'kernels print numbers and texts as they are: print("x is", x)'
@@ -234,7 +235,7 @@ def _divided_parameters(function: types.FunctionType) -> tuple[tuple[str, int, l
 def check_arguments(function: types.FunctionType, arguments: tuple[Any, ...]) -> None:
     """Raise what no GPU compiles for these arguments."""
     for name, line, places in _divided_parameters(function):
-        if all(k < len(arguments) and isinstance(arguments[k], (int, np.integer)) for k in places):
+        if all(k < len(arguments) and is_integer(arguments[k]) for k in places):
             _refuse(function, line, _divided(name))
 
 
