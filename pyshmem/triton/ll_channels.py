@@ -16,9 +16,11 @@ sender, and once for results, the programs' units.
 
 from __future__ import annotations
 
+import numpy as np
 import triton
 import triton.language as tl
 
+from .._core.dtypes import integer
 from ..host.job import runtime
 from .primitives.backend import (
     await_quads,
@@ -80,10 +82,12 @@ def channel(programs: int, nbytes: int) -> Channel:
 
     Returns: an argument of kernels. Its memory, 4 * (n_pes + 1) bytes for each of them, twice as much
         for tiles of 512 bytes and more, is freed as arrays are, when the last reference has gone.
-    Raises: HeapExhausted, MismatchError (PEs differ), ValueError, NotInitialized.
+    Raises: HeapExhausted, MismatchError (PEs differ), ValueError, TypeError (no integers),
+        OverflowError, NotInitialized.
     Example: ``words = shmem.channel(programs=1, nbytes=1024)``
     Extension.
     """
+    programs, nbytes = integer("programs", programs), integer("nbytes", nbytes, np.int64)
     if programs < 1 or nbytes < 1:
         raise ValueError(f"a channel of {programs} programs and {nbytes} bytes: give 1 or more")
     return Channel(programs, nbytes)

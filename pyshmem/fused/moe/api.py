@@ -44,6 +44,8 @@ def _check_dispatch(
             f"topk_ids has size {tuple(ids.shape)} and x {tuple(x.shape)}; they have one row a token, "
             "and one or more columns"
         )
+    if not hasattr(n_experts, "__index__"):
+        raise TypeError(f"n_experts is {n_experts!r} ({type(n_experts).__name__}), not an integer")
     if n_experts < 1 or n_experts % space.n_pes:
         raise ValueError(f"{n_experts} experts cannot be spread evenly over {space.n_pes} PEs")
     if mode not in ("throughput", "decode"):

@@ -16,7 +16,7 @@ from ..._core.arrays.checks import SymmetricArray, as_ndarray, masked
 from ..._core.arrays.types import DeviceArray
 from ..._core.dtypes import DTypeLike, as_dtype, integer
 from ..._core.library import check, lib
-from ..._core.values import fitting
+from ..._core.values import fitting, is_integer
 from ..teams.team import TEAM_WORLD
 from .heap import Either, OnDevice, OnHost, Shape, allocate, check_real
 
@@ -238,6 +238,8 @@ def arange(
     """
     if start is None:
         raise TypeError("start is None; give the first value, or the end alone")
+    if is_integer(step) and step == 0:
+        raise ValueError("step is 0, so the values would have no end")
     bounds: tuple[Any, ...] = (0, start, step) if stop is None else (start, stop, step)
     values = np.arange(*bounds, dtype=None if dtype is None else as_dtype(dtype))
     return _filled("arange", values.shape, values.dtype, heap, values)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, SupportsIndex
 
 from ..._core.dtypes import integer, pe_number
 from ..._core.library import ffi, lib
+from ..._core.values import is_integer
 
 
 class TeamConfig(NamedTuple):
@@ -35,8 +36,9 @@ def listed_pes(pes: Iterable[SupportsIndex]) -> list[int]:
     try:
         given = list(pes)
     except TypeError:
+        one = pes if is_integer(pes) else 0
         raise TypeError(
-            f"pes is {pes!r} ({type(pes).__name__}); give several PEs, as [0]"
+            f"pes is {pes!r} ({type(pes).__name__}); give several PEs, as [{one}]"
         ) from None
     return [pe_number(pe) for pe in given]
 

@@ -232,6 +232,13 @@ def arrays_are_taken_whose_elements_torch_has() -> None:
                     call(**{**given, other: odd})
 
 
+def numbers_of_experts_are_integers() -> None:
+    ids = torch.zeros(4, 1, dtype=torch.int64)
+    for wrong in ("4", 4.0, None):
+        with pytest.raises(TypeError, match=r"n_experts is .*, not an integer"):
+            fused.expert_dispatch(values(4, 8), ids, wrong)
+
+
 def strides_of_one_element_do_not_matter() -> None:
     n = job.n_pes
     one = torch.arange(4.0, 10.0)[::6]
@@ -316,6 +323,7 @@ with pyshmem.init() as job:
     extents_are_exact()
     no_team_is_refused()
     elements_count_and_not_memory()
+    numbers_of_experts_are_integers()
     strides_of_one_element_do_not_matter()
     arrays_are_taken_whose_elements_torch_has()
 print("ok", flush=True)

@@ -161,3 +161,9 @@ def test_the_stand_ins_cover_all_that_is_public(job):
     HELD.call = look
     run_what_is_held[1, 1](dest)
     assert missing == []
+
+
+@pytest.mark.parametrize("configuration", [32, (), (1,), (1, 2, 0, 0, 0), "1"])
+def test_a_launch_without_blocks_and_threads_shows_how_it_is_done(configuration):
+    with pytest.raises(TypeError, match=r"run_what_is_held\[blocks, threads\]\(\.\.\.\)"):
+        run_what_is_held[configuration]

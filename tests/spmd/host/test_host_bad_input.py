@@ -344,3 +344,12 @@ def test_complex_values_are_none_of_a_real_array(job, dtype):
             with pytest.raises(TypeError, match=r"complex, and dtype .* has no imaginary part"):
                 make()
     assert pyshmem.full(2, 1 + 2j).dtype == np.complex128
+
+
+def test_steps_of_0_and_one_pe_in_the_place_of_several(job):
+    for make in (lambda: pyshmem.arange(0, 4, 0), lambda: pyshmem.arange(0, 4, np.int64(0))):
+        with pytest.raises(ValueError, match="step is 0"):
+            make()
+    last = job.n_pes - 1
+    with pytest.raises(TypeError, match=rf"give several PEs, as \[{last}\]"):
+        pyshmem.pe_quiet(last)

@@ -168,6 +168,8 @@ def test_what_a_channel_has_no_place_for(job, place, ctx, fault, words):
     pyshmem.barrier_all()
     with pytest.raises(ValueError, match="a channel of 0 programs"):
         shmem.channel(0, 4)
+    with pytest.raises(TypeError, match="programs is '2'"):
+        shmem.channel("2", 64)
 
 
 @triton.jit

@@ -153,6 +153,12 @@ def _configure(kernel: Any, configuration: tuple[Any, ...]) -> Any:
 
     A copy: Numba's simulator keeps the last one in the kernel, for all who have configured it.
     """
+    if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
+        name = kernel.fn.__name__
+        raise TypeError(
+            f"kernel {name} is launched as {name}[blocks, threads](...), behind them a stream and bytes "
+            f"of shared memory where they are needed; in the brackets is {configuration!r}"
+        )
     kernel = copy.copy(kernel)
     kernel.stream = configuration[2] if len(configuration) > 2 else 0  # Numba's drops it
     return _getitem(kernel, configuration)
