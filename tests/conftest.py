@@ -23,8 +23,9 @@ def pytest_configure() -> None:
     """Have an editable install built by this process, and by none of those that the tests start."""
     import pyshmem  # noqa: F401
 
-    # A shell begins what is to run in the background deaf to the terminal's keys.
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGQUIT: signal.SIG_DFL}
+    # A shell begins what is to run in the background deaf to the terminal's keys, nohup to its end.
+    usual = {signal.SIGINT: signal.default_int_handler}
+    usual |= dict.fromkeys((signal.SIGQUIT, signal.SIGHUP), signal.SIG_DFL)
     for number, handler in usual.items():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)

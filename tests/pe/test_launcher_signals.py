@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from watched import IN_BARRIER, PARENTS, PATIENCE, SLEEP, STUBBORN, Job
@@ -32,14 +32,6 @@ with pyshmem.init(heap_size="1M"):
 
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
 PASSED = [signal.SIGUSR1, signal.SIGUSR2]
-
-
-@pytest.fixture(autouse=True)
-def hangups_are_heard() -> Iterator[None]:
-    """Under nohup the tests ignore SIGHUP, and so would the launcher that they start, as it should."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
 
 
 def saved(job: Job) -> list[str]:
