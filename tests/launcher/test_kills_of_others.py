@@ -46,7 +46,7 @@ SEEN = ("pyshmem", "ucx_shm")
 #: What is killed; where there are many turns, agents too.
 KINDS = ["pe", "link", "interrupt"]
 #: By a PE of the job, or by its launcher.
-NAMED = r"PE \d on host \S+ died|[Rr]ank\s*:?\s*\d|exitcode"
+NAMED = r"PE \d (on host \S+|\(pid \d+\)) died|[Rr]ank\s*:?\s*\d|exitcode"
 
 
 def by_mpi(begin: Callable[..., list[str]]) -> Callable[..., list[Job]]:
