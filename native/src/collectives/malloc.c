@@ -483,7 +483,6 @@ static int64_t end_of_blocks(int heap) {
     return end;
 }
 
-/* No PE uses freed blocks any more once all have come here, with their operations complete. */
 /* All ask for the same; what every PE has released is freed, as by an allocation. */
 static int meet_to_trim(ask_t *ask) {
     ishmemx_team_t world = &ishmemx_team_world;
@@ -501,6 +500,7 @@ static int meet_to_trim(ask_t *ask) {
     return pysh_pass(world, pysh_release_agree("heap_trim", &freed), NULL, 0);
 }
 
+/* No PE uses freed blocks any more once all have come here, with their operations complete. */
 int ishmemx_heap_trim(int heap) {
     ask_t ask = {.kind = ASK_TRIM, .heap = heap, .ordinal = pysh_heaps.ordinal};
     int status;

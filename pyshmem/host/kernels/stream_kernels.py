@@ -281,10 +281,10 @@ def _load_beside(key: int, load_now: Callable[[], None]) -> None:
         f"{_known(key)[0]}, whose kernel is not loaded,",
         f"call pyshmem.streams.prepare({_wanted(key)})",
     )
-    limit = setting_number("TIMEOUT") * 1e-9 or float("inf")
+    limit = setting_number("TIMEOUT") * 1e-9 or None
     threading.Thread(target=run_it, name="pysh-load", daemon=True).start()
     with telling(what, instead):
-        if not done.wait(None if limit == float("inf") else limit):
+        if not done.wait(limit):
             raise ShmemTimeout(f"after {limit:.0f} s: {_told(what, instead)}")
     if failed:
         raise failed[0]

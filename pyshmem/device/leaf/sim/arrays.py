@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numba
@@ -47,11 +48,17 @@ _FREE = (_PACKAGE, str(Path(np.__file__).parent))
 _ELEMENTS = "kernels compute element by element"
 
 
-def _refuse(what: str) -> None:
-    """TypeError, where a kernel's own code does what no compiler for GPUs takes; the library may."""
+def _asking() -> FrameType:
+    """Who does something with an array: a kernel, or the library."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_BETWEEN):
         frame = frame.f_back
+    return frame
+
+
+def _refuse(what: str) -> None:
+    """TypeError, where a kernel's own code does what no compiler for GPUs takes; the library may."""
+    frame = _asking()
     if not frame.f_code.co_filename.startswith(_FREE):
         raise TypeError(f"{what}: compilers for GPUs do not take it, {_ELEMENTS}")
 
@@ -228,9 +235,7 @@ def _refuse_index(index: Any, reads: bool) -> None:
 
 def _refuse_division() -> None:
     """TypeError: ``/=`` of an element of integers, which Numba has no store for."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_BETWEEN):
-        frame = frame.f_back
+    frame = _asking()
     if frame.f_lasti in forms.elements_divided(frame.f_code):
         _refuse("/= of an element of integers (write a[i] = a[i] / n)")
 

@@ -21,7 +21,6 @@ Value = Callable[[ast.AST], Any]
 
 _LITERAL = "kernels print numbers, and texts as they are"
 _SHAPE = "its shape is a number, or a global constant"
-_WORDS = ("exch", "and_", "or_", "xor", "cas", "compare_and_swap")
 
 
 class Names(NamedTuple):
@@ -31,16 +30,23 @@ class Names(NamedTuple):
     tuples: dict[str, ast.Tuple]
 
 
-def names_of(tree: ast.FunctionDef) -> Names:
-    given = tree.args
-    parameters = {one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+def _assigned(tree: ast.AST) -> dict[str, list[ast.AST]]:
+    """What each name is given by ``=``."""
     bound: dict[str, list[ast.AST]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name):
                     bound.setdefault(target.id, []).append(node.value)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+    return bound
+
+
+def names_of(tree: ast.FunctionDef) -> Names:
+    given = tree.args
+    parameters = {one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    bound = _assigned(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             bound.setdefault(node.id, [])
     tuples = {
         name: values[0]
@@ -280,13 +286,7 @@ def divided(tree: ast.FunctionDef) -> Iterator[tuple[str, int, set[str]]]:
 
     Yields the name, the line, and the parameters; without any it is an integer for sure.
     """
-    bound: dict[str, list[ast.AST]] = {}
-    parameters = names_of(tree).parameters
-    for assigned in ast.walk(tree):
-        if isinstance(assigned, ast.Assign):
-            for target in assigned.targets:
-                if isinstance(target, ast.Name):
-                    bound.setdefault(target.id, []).append(assigned.value)
+    bound, parameters = _assigned(tree), names_of(tree).parameters
     for node, looped in _divisions(tree):
         if not looped or not isinstance(node.target, ast.Name):
             continue
