@@ -293,7 +293,7 @@ STREAM_KEY = Group(
         ("OP_SHIFT", "of the operation"),
         ("TYPE_SHIFT", "of ISHMEMX_TYPE_*"),
         ("WIDE", "for many bytes: direct stores, or a grid whose blocks meet"),
-        ("LEAN", "for few bytes in multiples of 4: stream/lean.py of the device library"),
+        ("LEAN", "for few bytes in multiples of 4: stream_kernels/small_messages.py"),
         ("FAR", "a collective of a team with members that loads and stores do not reach"),
         ("MODULE", "added once more, the state word MODULE of these kernels"),
     ),

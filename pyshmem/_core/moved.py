@@ -28,6 +28,7 @@ FOLDERS: dict[str, dict[str, str]] = {
     },
     "device.leaf": {
         "chosen": "device.leaf.backend",
+        "sim.units": "device.leaf.sim.packets",
     },
     "fused": {
         "arguments": "fused._shared.arguments",
@@ -136,6 +137,10 @@ FOLDERS: dict[str, dict[str, str]] = {
         "report": "launcher.output.report",
         "streams": "launcher.output.streams",
         "tracebacks": "launcher.output.tracebacks",
+    },
+    "stream_kernels": {
+        "bundles": "stream_kernels.packets",
+        "lean": "stream_kernels.small_messages",
     },
     "triton": {
         "channels": "triton.ll_channels",

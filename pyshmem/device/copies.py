@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The copy of a group of lanes: 16 bytes a lane where both sides can be aligned alike.
 
-Lanes take neighbouring pieces, so a warp's accesses are contiguous; each lane has up to four loads in
+Lanes take neighbouring chunks, so a warp's accesses are contiguous; each lane has up to four loads in
 flight before its first store, which is what fills NVLink from one block. A short copy costs what its
 branches do, some 20 cycles each on sm_90: the usual cases come first, and by the fewest of them.
 """
@@ -9,25 +9,25 @@ branches do, some 20 cycles each on sm_90: the usual cases come first, and by th
 from .leaf import backend as leaf
 from .leaf.backend import device_function, opaque
 
-_FEW = 256  # bytes up to which words of 8 are as good as a loop of larger pieces
+_SMALL = 256  # bytes up to which words of 8 are as good as a loop of larger chunks
 _BULK_FROM = 256  # bytes from which one thread's copy is worth its way through shared memory
 
 
 def _make_ragged(narrow, narrow_x4):
     @device_function
     def copy_ragged(dest, source, nbytes, head, body, rank, size) -> None:
-        """Head and tail, in the widest pieces that all their boundaries allow."""
+        """Head and tail, in the widest chunks that all their boundaries allow."""
         left = nbytes - body
         if rank < left:
             bounds = dest | source | head | nbytes | 8
-            piece = bounds & -bounds
-            step, at = size * piece, rank * piece
+            chunk = bounds & -bounds
+            step, at = size * chunk, rank * chunk
             while body == 0 and at + 3 * step < left:
-                narrow_x4(dest + at, source + at, step, piece)
+                narrow_x4(dest + at, source + at, step, chunk)
                 at += step << 2
             while at < left:
                 place = at + body if at >= head else at
-                narrow(dest + place, source + place, step, piece)
+                narrow(dest + place, source + place, step, chunk)
                 at += opaque(step)
 
     return copy_ragged
@@ -37,9 +37,9 @@ def _make_copy(wide, wide_x2, wide_x4, narrow, narrow_x4):
     copy_ragged = _make_ragged(narrow, narrow_x4)
 
     @device_function
-    def few_words(dest: int, source: int, nbytes: int, rank: int, size: int) -> bool:
+    def copied_by_words(dest: int, source: int, nbytes: int, rank: int, size: int) -> bool:
         """Copies what is a word of 8 bytes a lane at most: no loop, no division."""
-        if nbytes > _FEW or nbytes > size << 3 or (dest | source | nbytes) & 7 != 0:
+        if nbytes > _SMALL or nbytes > size << 3 or (dest | source | nbytes) & 7 != 0:
             return False
         if rank << 3 < nbytes:
             narrow(dest + (rank << 3), source + (rank << 3), 8, 8)
@@ -48,10 +48,10 @@ def _make_copy(wide, wide_x2, wide_x4, narrow, narrow_x4):
     @device_function
     def copy_lanes(dest: int, source: int, nbytes: int, rank: int, size: int) -> None:
         """Lane ``rank`` of ``size`` copies its share of ``nbytes``; all are int64."""
-        # head + body + tail: the body is what 16-byte pieces can copy, on 16-byte boundaries. Most
+        # head + body + tail: the body is what 16-byte chunks can copy, on 16-byte boundaries. Most
         # calls are all body.
         if (dest | source | nbytes) & 15 != 0:
-            if few_words(dest, source, nbytes, rank, size):
+            if copied_by_words(dest, source, nbytes, rank, size):
                 return
             head, body = nbytes, 0
             if nbytes >= 16 and ((dest ^ source) & 15) == 0:

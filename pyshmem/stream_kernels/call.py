@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the blocks of a collective on a stream share: the call's number, and meetings with the peers.
+"""What the blocks of a collective on a stream share: the number of the call, and waits for the peers.
 
 The host passes the words of the team's slot as arguments (``native/src/device/stream_areas.h``), so that
 nothing has to be loaded before the work: ``me`` and ``n``, the team's PE and size; ``calls``, the
-address of the call counter; ``flags`` and ``units``, symmetric memory of the slot; ``slot``, bytes.
+address of the call counter; ``flags`` and ``area``, where its packets go, symmetric memory of the slot;
+``slot``, bytes.
 
-Blocks of a PE do not meet. Kernels of one channel run one after the other, so the end of a kernel is
-where all of its blocks have met, and its begin where they start from one number. A call is numbered by a
-counter in the PE's own memory: each block reads it, and adds its share when it has done its work. The
-shares of a grid make 1 << SHIFT together, whatever its size, so the number of finished calls is the
-counter's upper part while any block is still to come, and grids may differ from call to call; a captured
-launch counts like any other.
+Blocks of a PE do not wait for each other. Kernels of one channel run one after the other, so the end of
+a kernel is where all of its blocks have been, and its begin where they start from one number. A call is
+numbered by a counter in the PE's own memory: each block reads it, and adds its share when it has done
+its work. The shares of a grid make 1 << SHIFT together, whatever its size, so the number of finished
+calls is the counter's upper part while any block is still to come, and grids may differ from call to
+call; a captured launch counts like any other.
 """
 
 from ..device import state as words
@@ -34,8 +35,8 @@ from ..device.wait_loop import reached_soon, wait_word
 
 #: Of the counter: below are the shares of the running call's blocks, fewer than 1 << SHIFT.
 SHIFT = 16
-#: A block's flags hold the number of the call and, in the lowest bits, of the meeting in it.
-MEETINGS_SHIFT = 2
+#: A block's flags hold the number of the call and, in the lowest bits, of the wait in it.
+SYNCS_SHIFT = 2
 
 
 @device_function
@@ -92,16 +93,16 @@ def other(me: int, n: int, k: int) -> int:
 
 
 @device_function
-def meet(team: int, me: int, n: int, flags: int, call: int, turn: int, op: int) -> None:
+def sync_blocks(team: int, me: int, n: int, flags: int, call: int, turn: int, op: int) -> None:
     """All threads of the block: until the same block of every member is here.
 
     What the block has stored is released, and what the others' blocks have is acquired: thread k
     releases for all threads in front of the barrier, and all behind the second one see what it
-    acquired. ``turn``: number of the meeting in this call, 0 to 3. Flags only rise, so that a block of
+    acquired. ``turn``: number of the wait in this call, 0 to 3. Flags only rise, so that a block of
     another grid, or a member that is ahead, does no harm.
     """
     block_sync()
-    row, value = row_of(team), (call << MEETINGS_SHIFT) + turn
+    row, value = row_of(team), (call << SYNCS_SHIFT) + turn
     place = flags + block_index() * ((8 * n + 63) & ~63)
     k = thread_in_block() + 1
     while k < n:

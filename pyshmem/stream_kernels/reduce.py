@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reductions of grids: with flags in the data, and by direct loads and stores between two meetings.
+"""Reductions of grids: with flags in the data, and by direct loads and stores between two waits.
 
 Members are combined in the team's order, element by element, as everywhere (docs/collectives.md). Of a
 ``reduce_scatter`` each member sends and gets a block of ``nelems``, of a ``reduce`` all of them.
@@ -12,29 +12,29 @@ from ..device.leaf.backend import combine, device_function, load16_near, raw1, s
 from ..device.peers import distance_to
 from ..device.state import ABI
 from ..device.team.rows import member_pe
-from . import bundles
-from .bundles import await_bundle, load_bundle, send_bundle, store_bundle
-from .call import end_call, grid_rank, grid_size, meet, other, row_of, start_call, waited_op
+from . import packets
+from .call import end_call, grid_rank, grid_size, other, row_of, start_call, sync_blocks, waited_op
+from .packets import await_line, load_line, send_line, store_line
 
 
-def _make_combine_bundles(name: str):
+def _make_combine_lines(name: str):
     add = combine(name)
 
     @device_function
-    def combine_bundles(row, me, n, units, slot, place, own, left, call, waited, like):
-        """A lane's pieces of all members, combined; its own are in ``own``."""
+    def combine_lines(row, me, n, area, slot, place, own, left, call, waited, like):
+        """A thread's chunks of all members, combined; its own are in ``own``."""
         member = 0
         low = leaf.no_sum(like)
         middle, high = low, low
         while member < n:
-            pieces = own
+            chunks = own
             if member != me:
-                at = bundles.slot_of(units, slot, n, call, me, member) + place
+                at = packets.slot_of(area, slot, n, call, me, member) + place
                 pe = member_pe(row, member)
-                pieces = await_bundle(at, left, call, waited, pe)
-            r0 = leaf.raw_of(like, pieces[0], pieces[1])
-            r1 = leaf.raw_of(like, pieces[2], pieces[3])
-            r2 = leaf.raw_of(like, pieces[4], pieces[5])
+                chunks = await_line(at, left, call, waited, pe)
+            r0 = leaf.raw_of(like, chunks[0], chunks[1])
+            r1 = leaf.raw_of(like, chunks[2], chunks[3])
+            r2 = leaf.raw_of(like, chunks[4], chunks[5])
             if member == 0:
                 low, middle, high = leaf.widen(like, r0), leaf.widen(like, r1), leaf.widen(like, r2)
             else:
@@ -45,43 +45,43 @@ def _make_combine_bundles(name: str):
         e, f = leaf.rounded(like, high)
         return a, b, c, d, e, f
 
-    return combine_bundles
+    return combine_lines
 
 
 def with_flags(name: str, scatters: bool):
     """The kernel for few bytes: everybody sends at once, and combines what arrives.
 
-    A lane has the same pieces of all members, its own included, so ``dest`` may be ``source``.
+    A thread has the same chunks of all members, its own included, so ``dest`` may be ``source``.
     """
-    combine_bundles, op = (
-        _make_combine_bundles(name),
+    combine_lines, op = (
+        _make_combine_lines(name),
         OP["reduce_scatter" if scatters else "reduce"],
     )
 
-    def reduce(team, me, n, calls, flags, units, slot, dest, source, nelems):
+    def reduce(team, me, n, calls, flags, area, slot, dest, source, nelems):
         if state(ABI) == 0:
             return
         nbytes, row = nelems * leaf.itemsize_of(dest), row_of(team)
         to, begin = leaf.address_of(dest), leaf.address_of(source)
         step = nbytes if scatters else 0
         call = start_call(team, calls, op)
-        lane = grid_rank()
-        while bundles.takes_part(lane, nbytes):
-            at, k = bundles.piece_at(lane), 1
+        thread = grid_rank()
+        while packets.takes_part(thread, nbytes):
+            at, k = packets.chunk_at(thread), 1
             while k < n:
                 member = other(me, n, k)
-                pieces = load_bundle(begin + member * step + at, nbytes - at)
-                there = bundles.slot_at(units, slot, n, call, me, member, member_pe(row, member))
-                send_bundle(there + bundles.unit_at(lane), nbytes - at, call, pieces)
+                chunks = load_line(begin + member * step + at, nbytes - at)
+                there = packets.slot_at(area, slot, n, call, me, member, member_pe(row, member))
+                send_line(there + packets.packet_at(thread), nbytes - at, call, chunks)
                 k += 1
-            lane += grid_size()
-        lane, waited = grid_rank(), waited_op(team, op)
-        while bundles.takes_part(lane, nbytes):
-            at, place = bundles.piece_at(lane), bundles.unit_at(lane)
-            own, left = load_bundle(begin + me * step + at, nbytes - at), nbytes - at
-            result = combine_bundles(row, me, n, units, slot, place, own, left, call, waited, dest)
-            store_bundle(to + at, left, result)
-            lane += grid_size()
+            thread += grid_size()
+        thread, waited = grid_rank(), waited_op(team, op)
+        while packets.takes_part(thread, nbytes):
+            at, place = packets.chunk_at(thread), packets.packet_at(thread)
+            own, left = load_line(begin + me * step + at, nbytes - at), nbytes - at
+            result = combine_lines(row, me, n, area, slot, place, own, left, call, waited, dest)
+            store_line(to + at, left, result)
+            thread += grid_size()
         end_call(team, calls)
 
     return reduce
@@ -154,8 +154,8 @@ def _make_range(name: str, to_all: bool):
         return dest + distance_to(member_pe(row, other(me, n, k))) if to_all else dest
 
     @device_function
-    def by_pieces(row, me, n, dest, source, at, end, like):
-        """16-byte pieces, all of it aligned."""
+    def by_chunks(row, me, n, dest, source, at, end, like):
+        """16-byte chunks, all of it aligned."""
         step = leaf.opaque(grid_size() << 4)
         at += grid_rank() << 4
         while at + 3 * step < end:
@@ -178,7 +178,7 @@ def _make_range(name: str, to_all: bool):
 
     @device_function
     def by_elements(row, me, n, dest, source, at, end, like):
-        """What no 16-byte pieces can reach."""
+        """What no 16-byte chunks can reach."""
         step = leaf.opaque(grid_size() * leaf.itemsize_of(like))
         at += grid_rank() * leaf.itemsize_of(like)
         while at < end:
@@ -188,27 +188,27 @@ def _make_range(name: str, to_all: bool):
                 k += 1
             at += leaf.opaque(step)
 
-    return by_pieces, by_elements
+    return by_chunks, by_elements
 
 
 def direct(name: str, scatters: bool):
     """The kernel for many bytes: a member combines its share of all sources, and stores it at all.
 
-    Of a ``reduce_scatter`` its block, which it stores for itself. The first meeting says that the
+    Of a ``reduce_scatter`` its block, which it stores for itself. The first sync says that the
     sources are ready and the dests free, the second that all has been read and stored. A block
     of the grid works on the same places as the peers' same block expects it to.
     """
-    by_pieces, by_elements = _make_range(name, to_all=not scatters)
+    by_chunks, by_elements = _make_range(name, to_all=not scatters)
     op = OP["reduce_scatter" if scatters else "reduce"]
 
     @device_function
-    def share(me, n, nelems, unit):
-        """Begin and end of the own share, in units of so many elements."""
-        each = quotient(quotient(nelems, unit) + n - 1, n) * unit
+    def share(me, n, nelems, packet):
+        """Begin and end of the own share, in steps of so many elements."""
+        each = quotient(quotient(nelems, packet) + n - 1, n) * packet
         begin = min(nelems, me * each)
         return begin, min(nelems, begin + each)
 
-    def reduce(team, me, n, calls, flags, units, slot, dest, source, nelems):
+    def reduce(team, me, n, calls, flags, area, slot, dest, source, nelems):
         if state(ABI) == 0:
             return
         row, itemsize = row_of(team), leaf.itemsize_of(dest)
@@ -216,18 +216,18 @@ def direct(name: str, scatters: bool):
         if scatters:
             begin += me * nbytes
         call = start_call(team, calls, op)
-        meet(team, me, n, flags, call, 0, op)
+        sync_blocks(team, me, n, flags, call, 0, op)
         whole = nbytes & ~15 if (to | begin) & 15 == 0 else 0
         at, end = 0, whole
         if not scatters:
             at, end = share(me, n, whole, 16)
-        by_pieces(row, me, n, to, begin, at, end, dest)
+        by_chunks(row, me, n, to, begin, at, end, dest)
         at, end = whole, nbytes
         if not scatters:
             first, last = share(me, n, nelems - quotient(whole, itemsize), 1)
             at, end = whole + first * itemsize, whole + last * itemsize
         by_elements(row, me, n, to, begin, at, end, dest)
-        meet(team, me, n, flags, call, 1, op)
+        sync_blocks(team, me, n, flags, call, 1, op)
         end_call(team, calls)
 
     return reduce

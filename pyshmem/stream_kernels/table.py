@@ -2,10 +2,10 @@
 """Kernels that the host launches on streams: one collective, wait, quiet or request each.
 
 A key of the contract (``STREAM_KERNEL``, ``STREAM_KEY``) stands for a kernel. Those of this
-folder are made for it: their blocks meet the peers' same blocks, and for few bytes nobody. The others,
-and all of teams with members out of reach of loads and stores, are one call of a device routine each.
-Arguments are int64 words; an array of one dimension is seven of them, as Numba passes it. All of a team
-begin with the words of its slot (``call.py``). Data that is only moved is bytes, so one kernel
+folder are made for it: their blocks wait for the peers' same blocks, and for few bytes for nobody. The
+others, and all of teams with members out of reach of loads and stores, are one call of a device routine
+each. Arguments are int64 words; an array of one dimension is seven of them, as Numba passes it. All of a
+team begin with the words of its slot (``call.py``). Data that is only moved is bytes, so one kernel
 serves every dtype. What a kernel must remember between calls is in device memory, hence a captured
 launch is as good as a new one. Outside a job, where the state block is empty, they do nothing.
 """
@@ -21,13 +21,13 @@ from ..device.leaf.backend import state, store_near, thread_in_block
 from ..device.ring.requests import ask
 from ..device.routine import ROUTINES
 from ..device.state import ABI
-from . import lean, moves, reduce
+from . import moves, reduce, small_messages
 
 Function = Callable[..., Any]
 
 
-TEAM = "iiiiiii"  # slot, me, n, calls, flags, units, slot's bytes
-LEAN = "ii"  # behind the others: from a half of the units to the other, the own ones at the next PE
+TEAM = "iiiiiii"  # slot, me, n, calls, flags, area, slot's bytes
+SMALL = "ii"  # behind the others: from a half of the area to the other, the own ones at the next PE
 
 
 class StreamKernel(NamedTuple):
@@ -49,7 +49,7 @@ def _alone(routine: Function) -> Function:
 
 
 def _of_team(routine: Function) -> Function:
-    def kernel(team, me, n, calls, flags, units, slot) -> None:
+    def kernel(team, me, n, calls, flags, area, slot) -> None:
         if state(ABI) != 0:
             routine(team)
 
@@ -57,7 +57,7 @@ def _of_team(routine: Function) -> Function:
 
 
 def _of_all(routine: Function) -> Function:
-    def kernel(team, me, n, calls, flags, units, slot) -> None:
+    def kernel(team, me, n, calls, flags, area, slot) -> None:
         if state(ABI) != 0:
             routine()
 
@@ -65,7 +65,7 @@ def _of_all(routine: Function) -> Function:
 
 
 def _from_root(routine: Function) -> Function:
-    def kernel(team, me, n, calls, flags, units, slot, dest, source, nelems, root) -> None:
+    def kernel(team, me, n, calls, flags, area, slot, dest, source, nelems, root) -> None:
         if state(ABI) != 0:
             routine(team, dest, source, nelems, root)
 
@@ -73,7 +73,7 @@ def _from_root(routine: Function) -> Function:
 
 
 def _data(routine: Function) -> Function:
-    def kernel(team, me, n, calls, flags, units, slot, dest, source, nelems) -> None:
+    def kernel(team, me, n, calls, flags, area, slot, dest, source, nelems) -> None:
         if state(ABI) != 0:
             routine(team, dest, source, nelems)
 
@@ -81,7 +81,7 @@ def _data(routine: Function) -> Function:
 
 
 def _strided(routine: Function) -> Function:
-    def kernel(team, me, n, calls, flags, units, slot, dest, source, dst, sst, nelems) -> None:
+    def kernel(team, me, n, calls, flags, area, slot, dest, source, dst, sst, nelems) -> None:
         if state(ABI) != 0:
             routine(team, dest, source, dst, sst, nelems)
 
@@ -90,7 +90,7 @@ def _strided(routine: Function) -> Function:
 
 def _wait(routine: Function) -> Function:
     def kernel(ivar, cmp, value) -> None:
-        if lean.begin_behind():
+        if small_messages.begin_behind():
             routine(ivar, cmp, value)
 
     return kernel
@@ -142,12 +142,12 @@ class _Row(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """Of a kernel of this folder: ``make(op, wide)``, and ``lean(op)`` of the one for few bytes."""
+    """Of a kernel of this folder: ``make(op, wide)``, and ``small(op)`` of the one for few bytes."""
 
     make: Callable[[str, bool], Function]
     arguments: str
     routine: str
-    lean: Callable[[str], Function] | None = None
+    small: Callable[[str], Function] | None = None
 
 
 def _reduction(kind: str, scatters: bool) -> _Made:
@@ -155,34 +155,36 @@ def _reduction(kind: str, scatters: bool) -> _Made:
         lambda op, wide: (reduce.direct if wide else reduce.with_flags)(op, scatters),
         TEAM + "xxi",
         "{op}_" + kind,
-        lambda op: lean.reduction(op, scatters),
+        lambda op: small_messages.reduction(op, scatters),
     )
 
 
 _ROWS: dict[int, _Row | _Made] = {
     STREAM_KERNEL.BARRIER_ALL: _Made(
-        lambda _op, _wide: lean.barrier_all, TEAM + "i", "barrier_all"
+        lambda _op, _wide: small_messages.barrier_all, TEAM + "i", "barrier_all"
     ),
     STREAM_KERNEL.QUIET: _Row("quiet", _alone, ""),
-    STREAM_KERNEL.TEAM_SYNC: _Made(lambda _op, _wide: lean.team_sync, TEAM + "i", "team_sync"),
+    STREAM_KERNEL.TEAM_SYNC: _Made(
+        lambda _op, _wide: small_messages.team_sync, TEAM + "i", "team_sync"
+    ),
     STREAM_KERNEL.BROADCAST: _Made(
         lambda _op, wide: moves.broadcast(wide),
         TEAM + "xxii",
         "broadcast",
-        lambda _op: lean.broadcast(),
+        lambda _op: small_messages.broadcast(),
     ),
     STREAM_KERNEL.FCOLLECT: _Made(
         lambda _op, wide: moves.fcollect(wide),
         TEAM + "xxi",
         "fcollect",
-        lambda _op: lean.blocks("fcollect", False),
+        lambda _op: small_messages.blocks("fcollect", False),
     ),
     STREAM_KERNEL.COLLECT: _Row("collect", _data, TEAM + "xxi"),
     STREAM_KERNEL.ALLTOALL: _Made(
         lambda _op, wide: moves.alltoall(wide),
         TEAM + "xxi",
         "alltoall",
-        lambda _op: lean.blocks("alltoall", True),
+        lambda _op: small_messages.blocks("alltoall", True),
     ),
     STREAM_KERNEL.ALLTOALLS: _Row("alltoalls", _strided, TEAM + "xxiii"),
     STREAM_KERNEL.REDUCE: _reduction("reduce", False),
@@ -195,7 +197,7 @@ _ROWS: dict[int, _Row | _Made] = {
     STREAM_KERNEL.REQUEST: _Made(_request, "iiiiiiiii", "request"),
 }
 #: The same where a member is out of reach of loads and stores.
-_FAR_ROWS: dict[int, _Row] = {
+_BY_PROXY_ROWS: dict[int, _Row] = {
     STREAM_KERNEL.BARRIER_ALL: _Row("barrier_all", _of_all, TEAM),
     STREAM_KERNEL.TEAM_SYNC: _Row("team_sync", _of_team, TEAM),
     STREAM_KERNEL.BROADCAST: _Row("broadcast", _from_root, TEAM + "xxii"),
@@ -209,18 +211,18 @@ _FAR_ROWS: dict[int, _Row] = {
 def kernel_of(key: int) -> StreamKernel:
     """The kernel that ``key`` stands for."""
     kind = key & ((1 << STREAM_KEY.OP_SHIFT) - 1)
-    row = _FAR_ROWS[kind] if key & STREAM_KEY.FAR else _ROWS[kind]
+    row = _BY_PROXY_ROWS[kind] if key & STREAM_KEY.FAR else _ROWS[kind]
     number = key >> STREAM_KEY.OP_SHIFT & ((1 << STREAM_KEY.TYPE_SHIFT - STREAM_KEY.OP_SHIFT) - 1)
     op = ("in", "ex")[number] if kind == STREAM_KERNEL.SCAN else REDUCE_OPS[number]
     element = ELEMENTS[key >> STREAM_KEY.TYPE_SHIFT & 0xFF]
     wide = bool(key & STREAM_KEY.WIDE)
     name, arguments = row.routine.format(op=op), row.arguments
-    if isinstance(row, _Made) and row.lean and key & STREAM_KEY.LEAN:
-        function, meets, arguments = row.lean(op), False, arguments + LEAN
+    if isinstance(row, _Made) and row.small and key & STREAM_KEY.LEAN:
+        function, cooperative, arguments = row.small(op), False, arguments + SMALL
     elif isinstance(row, _Made):
-        function, meets = row.make(op, wide), False
+        function, cooperative = row.make(op, wide), False
     else:
         routine = ROUTINES[name + ("_grid" if wide else row.scope)]
-        function, meets = row.make(routine), wide
+        function, cooperative = row.make(routine), wide
     function.__name__ = function.__qualname__ = name + "_on_stream"
-    return StreamKernel(name, function, arguments, element.dtype, meets)
+    return StreamKernel(name, function, arguments, element.dtype, cooperative)

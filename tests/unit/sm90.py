@@ -51,9 +51,9 @@ def compile_kernel(function, arguments, *, lto, debug=False):
 COLD = (
     "record_fault", "given_up", "wait_word", "await_from", "sync_by_proxy", "quotient64", "exchange",
     "_round", "spread", "scatter", "combine_stage", "combine_share", "reach_slowly",
-    "requests3ask", "requests4tell", "raise_for_team", "await_quiet", "ring_pieces",
+    "requests3ask", "requests4tell", "raise_for_team", "await_quiet", "ring_chunks",
     "cudaCG", "take_cell", "requests5_skip", "requests8_expired", "team2ll", "receive_small",
-    "combine_pieces", "4rows6_claim",
+    "combine_chunks", "4rows6_claim",
 )  # fmt: skip
 
 

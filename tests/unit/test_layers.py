@@ -332,7 +332,9 @@ def test_all_accelerators_have_the_same_leaves() -> None:
         files = [path for folder in folders for path in (leaf / folder).glob("[!_]*.py")]
         return set().union(*map(listed, files))
 
-    simulated = [leaf / "sim" / f"{name}.py" for name in ("threads", "elements", "stages", "units")]
+    simulated = [
+        leaf / "sim" / f"{name}.py" for name in ("threads", "elements", "stages", "packets")
+    ]
     assert all_of("cuda", "compiled") == set().union(*map(listed, simulated))
     assert all_of("cpu", "compiled") == all_of("cuda", "compiled")
 

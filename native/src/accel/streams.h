@@ -30,7 +30,7 @@ typedef struct pysh_launch {
     int others;          /* members of the team beside this PE */
     int64_t slot_nbytes; /* of a collective: what another member may store to this PE with flags in it */
     bool few;            /* of a collective: its kernel for few bytes would do */
-    int64_t half, first; /* what that one is told besides: see stream_kernels/lean.py */
+    int64_t half, first; /* what that one is told besides: see stream_kernels/small_messages.py */
     bool early;          /* the kernel itself waits for those in front of it: it may start before they end */
     int64_t words[PYSH_STREAM_WORDS];
 } pysh_launch_t;

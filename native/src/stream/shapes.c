@@ -20,13 +20,13 @@ enum {
     ROW_WORDS = 4,
     WARP = 32,
     MAX_THREADS = 512, /* the kernels are compiled for so many */
-    BUNDLE = 1536,     /* bytes that a warp sends at a time with flags in them: stream_kernels/bundles.py */
-    BUNDLE_IN_UNITS = 2048,
-    PIECE = 16,           /* a thread's load or store */
-    FEW = 8,              /* bytes of a thread in the kernels for few bytes: stream_kernels/lean.py */
-    FEW_IN_UNITS = 16,    /* and what they become */
-    MAX_FEW = 256 * 1024, /* on a GPU; behind it 12 of 16 bytes are data instead of 8 */
-    /* of grids that meet: */
+    LINE = 1536,       /* bytes that a warp sends at a time with flags in them: stream_kernels/packets.py */
+    LINE_IN_PACKETS = 2048,
+    CHUNK = 16,             /* a thread's load or store */
+    SMALL = 8,              /* bytes of a thread in the kernels for few bytes: stream_kernels/small_messages.py */
+    SMALL_IN_PACKETS = 16,  /* and what they become */
+    MAX_SMALL = 256 * 1024, /* on a GPU; behind it 12 of 16 bytes are data instead of 8 */
+    /* of grids whose blocks sync: */
     GRID_FROM_BYTES = 64 * 1024,
     GRID_THREADS = 512,
     GRID_BYTES_A_BLOCK = 16 * 1024,
@@ -100,7 +100,7 @@ static int64_t rounds(int64_t value, int64_t unit) {
     return value / unit + (value % unit != 0);
 }
 
-/* Threads beyond the pieces of work would have nothing to do. */
+/* Threads beyond the chunks of work would have nothing to do. */
 static void fit(pysh_launch_t *launch, const row_t *row, int64_t useful) {
     int64_t threads = row->threads, blocks;
 
@@ -113,21 +113,21 @@ static void fit(pysh_launch_t *launch, const row_t *row, int64_t useful) {
 
 /* Does a thread for each piece fit the row? As many blocks as it has, of as few threads as do. */
 static bool shape_for_few(pysh_launch_t *launch, const row_t *row, int64_t nbytes) {
-    int64_t pieces = rounds(nbytes, FEW), threads = row->threads;
+    int64_t chunks = rounds(nbytes, SMALL), threads = row->threads;
     bool simulated = pysh.accel->cpu_visible;
 
-    if (!launch->few || row->way != LL || nbytes > MAX_FEW || pieces * FEW_IN_UNITS > launch->slot_nbytes)
+    if (!launch->few || row->way != LL || nbytes > MAX_SMALL || chunks * SMALL_IN_PACKETS > launch->slot_nbytes)
         return false;
     if (!simulated)
         threads = rounds(threads, WARP) * WARP;
-    while (threads * row->blocks < pieces && 2 * threads <= (simulated ? row->threads : MAX_THREADS))
+    while (threads * row->blocks < chunks && 2 * threads <= (simulated ? row->threads : MAX_THREADS))
         threads *= 2;
-    if (threads * row->blocks < pieces)
+    if (threads * row->blocks < chunks)
         return false;
-    if (pieces < threads && !simulated)
-        threads = rounds(pieces, WARP) * WARP;
+    if (chunks < threads && !simulated)
+        threads = rounds(chunks, WARP) * WARP;
     launch->threads = (int)threads;
-    launch->blocks = (int)rounds(pieces, threads);
+    launch->blocks = (int)rounds(chunks, threads);
     return true;
 }
 
@@ -140,11 +140,11 @@ static const row_t *row_of_sent(int kind, int64_t nbytes, int64_t others) {
 }
 
 static bool has_flags(const row_t *row, int64_t nbytes, int64_t slot_nbytes) {
-    return row->way == LL && rounds(nbytes, BUNDLE) <= slot_nbytes / BUNDLE_IN_UNITS;
+    return row->way == LL && rounds(nbytes, LINE) <= slot_nbytes / LINE_IN_PACKETS;
 }
 
 static int64_t shape_by_rows(pysh_launch_t *launch, int kind, int64_t nbytes, int64_t others) {
-    int64_t bundles = rounds(nbytes, BUNDLE), useful;
+    int64_t lines = rounds(nbytes, LINE), useful;
     const row_t *row = row_of_sent(kind, nbytes, others);
     bool direct = !has_flags(row, nbytes, launch->slot_nbytes);
     bool reduces = kind == ISHMEMX_KERNEL_REDUCE || kind == ISHMEMX_KERNEL_REDUCE_SCATTER;
@@ -152,9 +152,9 @@ static int64_t shape_by_rows(pysh_launch_t *launch, int kind, int64_t nbytes, in
     if (shape_for_few(launch, row, nbytes))
         return ISHMEMX_KEY_LEAN;
     if (direct)
-        useful = rounds(nbytes, kind == ISHMEMX_KERNEL_REDUCE ? PIECE * (others + 1) : PIECE);
+        useful = rounds(nbytes, kind == ISHMEMX_KERNEL_REDUCE ? CHUNK * (others + 1) : CHUNK);
     else
-        useful = bundles * WARP * (reduces || !others ? 1 : others);
+        useful = lines * WARP * (reduces || !others ? 1 : others);
     fit(launch, row, useful ? useful : 1);
     return direct ? ISHMEMX_KEY_WIDE : 0;
 }
@@ -187,7 +187,7 @@ static bool shape_by_bytes(pysh_launch_t *launch, int kind, size_t nbytes) {
         launch->threads = GRID_THREADS;
     } else {
         launch->blocks = 1;
-        launch->threads = between(nbytes / PIECE, BLOCK_MIN_THREADS, MAX_THREADS) / WARP * WARP;
+        launch->threads = between(nbytes / CHUNK, BLOCK_MIN_THREADS, MAX_THREADS) / WARP * WARP;
     }
     return wide;
 }

@@ -100,7 +100,7 @@ def _broadcast(scope: Scope):
     def small(row, dest, source, nelems, root):
         """Who is not the root sends a unit without data, so that all know of all."""
         call, nbytes = -1, nelems * leaf.itemsize_of(dest)
-        taking_part = ll.takes_part(row, ll.pieces_of(nbytes), rank())
+        taking_part = ll.takes_part(row, ll.chunks_of(nbytes), rank())
         if taking_part and _is_broadcast(row, dest, source, nelems, root):
             waited, to = waited_op(row, op), address_of(dest)
             if row_my_pe(row) == root:
@@ -169,8 +169,8 @@ def _make_blocks(scope: Scope, op: int, own_blocks: bool):
         to, begin = address_of(dest), address_of(source)
         place = to + row_my_pe(row) * nbytes
         if by_ll(row, nbytes):
-            epoch, units = -1, ll.pieces_of(nbytes) * max(row_n_pes(row) - 1, 1)
-            taking_part = ll.takes_part(row, units, rank())
+            epoch, packets = -1, ll.chunks_of(nbytes) * max(row_n_pes(row) - 1, 1)
+            taking_part = ll.takes_part(row, packets, rank())
             if taking_part and are_usable(dest, source, nelems, together):
                 epoch = ll_send(row, begin, step, place, nbytes, 0, op, rank(), size())
                 waited = waited_op(row, op)

@@ -67,7 +67,7 @@ def _make_fold(kind: Kind, load):
 
 
 def _make_staged(scope: Scope, kind: Kind):
-    """For few bytes, and peers out of reach: all pieces on all stages, then each combines them."""
+    """For few bytes, and peers out of reach: all chunks on all stages, then each combines them."""
     rank, size, op, count = scope.rank, scope.size, kind.op, kind.count
     sync, (_, start, send, sync_members, _, done_with) = scope.sync, steps(scope)
     fold16, fold1 = _make_fold(kind, raw16), _make_fold(kind, raw1)
@@ -92,13 +92,13 @@ def _make_staged(scope: Scope, kind: Kind):
         room, epoch = stage_room(row_n_pes(row)), start(row, op)
         done = 0
         while done < nbytes:
-            piece = min(room, nbytes - done)
+            chunk = min(room, nbytes - done)
             stage = half_of_stage(row, epoch)
-            send(row, stage + row_my_pe(row) * room, source + done, step, piece)
+            send(row, stage + row_my_pe(row) * room, source + done, step, chunk)
             sync()
             sync_members(row, epoch, op)
-            combine_stage(row, dest + done, stage, room, piece, like)
-            done += piece
+            combine_stage(row, dest + done, stage, room, chunk, like)
+            done += chunk
             epoch += 1
         done_with(row, epoch - 1)
 
@@ -106,49 +106,49 @@ def _make_staged(scope: Scope, kind: Kind):
 
 
 def _make_small(scope: Scope, kind: Kind):
-    """For the fewest bytes: sources with flags in them, and a lane's pieces of all members combined."""
+    """For the fewest bytes: sources with flags in them, and a lane's chunks of all members combined."""
     rank, size, (op, add, count, scatters) = scope.rank, scope.size, kind
     (*_, finish), (send, _, _), scans = steps(scope), ll.moves(scope), kind.is_scan()
 
     @outlined(scope)
-    def combine_pieces(row, dest, source, nbytes, call, waited, like):
+    def combine_chunks(row, dest, source, nbytes, call, waited, like):
         """A scan waits for all members too."""
-        counted, piece = count(row), rank()
-        while piece < ll.pieces_of(nbytes):
-            at = piece << 4
+        counted, chunk = count(row), rank()
+        while chunk < ll.chunks_of(nbytes):
+            at = chunk << 4
             left = nbytes - at
-            own = ll.load_piece(source + at, left)
+            own = ll.load_chunk(source + at, left)
             if scans:
                 acc, member = leaf.no_sum(like), 0
             else:
-                low, high = ll.member_piece(row, 0, own, piece, call, waited)
+                low, high = ll.member_chunk(row, 0, own, chunk, call, waited)
                 acc, member = leaf.widen(like, leaf.raw_of(like, low, high)), 1
             while member < row_n_pes(row):
-                low, high = ll.member_piece(row, member, own, piece, call, waited)
+                low, high = ll.member_chunk(row, member, own, chunk, call, waited)
                 if not scans or member < counted:
                     acc = add(like, acc, leaf.raw_of(like, low, high))
                 member += leaf.opaque(1)
             low, high = leaf.rounded(like, acc)
-            ll.store_piece(dest + at, left, low, high)
-            piece += size()
+            ll.store_chunk(dest + at, left, low, high)
+            chunk += size()
         return 0
 
     @device_function
     def small(row, dest, source, nelems, taken):
         call, nbytes = -1, nelems * leaf.itemsize_of(dest)
-        taking_part = ll.takes_part(row, ll.pieces_of(nbytes), rank())
+        taking_part = ll.takes_part(row, ll.chunks_of(nbytes), rank())
         if taking_part and both_usable(dest, nelems, source, taken, op):
             to, begin, step = address_of(dest), address_of(source), nbytes if scatters else 0
             call = send(row, begin, step, 0, nbytes, 0, op, rank(), size())
             begin += row_my_pe(row) * step
-            combine_pieces(row, to, begin, nbytes, call, waited_op(row, op), dest)
+            combine_chunks(row, to, begin, nbytes, call, waited_op(row, op), dest)
         finish(row, call)
 
     return small
 
 
 def _make_gathers(add) -> tuple:
-    """``f(row, source, like)``: 16 bytes of all members, combined; and the same of four pieces."""
+    """``f(row, source, like)``: 16 bytes of all members, combined; and the same of four chunks."""
 
     @device_function
     def gather(row, source, like):
@@ -180,7 +180,7 @@ def _make_gathers(add) -> tuple:
     return gather, gather_four
 
 
-def _make_many(scope: Scope, kind: Kind):
+def _make_large(scope: Scope, kind: Kind):
     """The way of many bytes: a member combines its share of all sources, and stores it at all.
 
     Nobody else reads or writes that share, so dest may be source. Of what is scattered, the share is the
@@ -228,24 +228,24 @@ def _make_many(scope: Scope, kind: Kind):
         return 0
 
     @device_function
-    def many(row, dest, source, nbytes, like):
+    def large(row, dest, source, nbytes, like):
         epoch = start(row, op)
         sync_members(row, epoch, op)  # the sources are ready, and the dests
         begin = source + row_my_pe(row) * nbytes if scatters else source
         combine_share(row, dest, begin, nbytes, like)
         end(row, epoch + 1, op)  # and have been read
 
-    return many
+    return large
 
 
 def make_combined(scope: Scope, kind: Kind, family: str):
     """``f(team, dest, source, nelems)``: the routine of a kind, on the types of a family."""
     op, scatters, shares = kind.op, kind.scatters, not kind.is_scan()
     types, enter, by_ll = leaf.require(family), steps(scope)[0], makes_ll(scope)
-    small, staged, many = (make(scope, kind) for make in (_make_small, _make_staged, _make_many))
+    small, staged, large = (make(scope, kind) for make in (_make_small, _make_staged, _make_large))
 
     @device_function
-    def are_many(row, nbytes):
+    def are_large(row, nbytes):
         if scatters:
             return nbytes > stage_room(row_n_pes(row))
         return nbytes >= max(state(CUTOVER_COLL), 1)
@@ -265,8 +265,8 @@ def make_combined(scope: Scope, kind: Kind, family: str):
             small(row, dest, source, nelems, taken)
         elif not both_usable(dest, nelems, source, taken, op):
             return
-        elif shares and row_is_p2p(row) and (d | s | nbytes) & 15 == 0 and are_many(row, nbytes):
-            many(row, d, s, nbytes, dest)
+        elif shares and row_is_p2p(row) and (d | s | nbytes) & 15 == 0 and are_large(row, nbytes):
+            large(row, d, s, nbytes, dest)
         else:
             staged(row, d, s, step, nbytes, dest)
 

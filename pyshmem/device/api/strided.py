@@ -17,13 +17,13 @@ from ..team.rows import on_context
 _MOST = 1 << 62
 
 
-def _make_copy(piece_copy):
+def _make_copy(chunk_copy):
     @device_function
     def copy_blocks(dest, source, dst, sst, bsize, nblocks, itemsize, rank, size):
         """Lanes stand side by side in a block, and on so many blocks as that leaves lanes for."""
         lanes = narrow(min(bsize, size))
         rows, row = narrow(size) // lanes, narrow(rank) // lanes
-        piece = (itemsize | 8) & -(itemsize | 8)  # divides the element, and its address
+        chunk = (itemsize | 8) & -(itemsize | 8)  # divides the element, and its address
         block = leaf.to_int64(row)
         while row < rows and block < nblocks:
             at = leaf.to_int64(narrow(rank) - row * lanes)
@@ -32,8 +32,8 @@ def _make_copy(piece_copy):
                 begin = source + (block * sst + at) * itemsize
                 done = 0
                 while done < itemsize:
-                    piece_copy(to + done, begin + done, piece, piece)
-                    done += piece
+                    chunk_copy(to + done, begin + done, chunk, chunk)
+                    done += chunk
                 at += lanes
             block += rows
 

@@ -26,10 +26,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 if SIM and not CPU:
     from .sim.elements import *  # noqa: F403
+    from .sim.packets import *  # noqa: F403
     from .sim.stages import *  # noqa: F403
     from .sim.threads import *  # noqa: F403
     from .sim.threads import public_routine
-    from .sim.units import *  # noqa: F403
 
     def device_function(function: _F) -> _F:
         """The simulator runs kernels as Python."""

@@ -25,33 +25,33 @@ def _hand_over(request, dest, source, nbytes, sig, signal, pe, nbi) -> None:
 
 
 def _make_transfer(put: bool):
-    """``f(dest, source, nbytes, pe, nbi)``: one thread asks for a put, or a get; and its pieces."""
+    """``f(dest, source, nbytes, pe, nbi)``: one thread asks for a put, or a get; and its chunks."""
 
     @cold
-    def ring_pieces(dest: int, source: int, nbytes: int, pe: int) -> int:
+    def ring_chunks(dest: int, source: int, nbytes: int, pe: int) -> int:
         """From or to shared or local memory, which the host cannot reach: in requests, or replies."""
         bounds = dest | source | nbytes | 8
-        piece = bounds & -bounds
+        chunk = bounds & -bounds
         at = 0
         while at < nbytes:
             if put:
-                tell(P | piece << 8, dest + at, 0, load_near(source + at, piece), 0, 0, pe)
+                tell(P | chunk << 8, dest + at, 0, load_near(source + at, chunk), 0, 0, pe)
             else:
-                store_near(dest + at, piece, ask(G | piece << 8, 0, source + at, 0, 0, 0, pe))
-            at += piece
+                store_near(dest + at, chunk, ask(G | chunk << 8, 0, source + at, 0, 0, 0, pe))
+            at += chunk
         return 0
 
     @device_function
     def transfer(dest: int, source: int, nbytes: int, pe: int, nbi: bool) -> None:
         if nbytes > 0 and not in_global(source if put else dest):
-            ring_pieces(dest, source, nbytes, pe)
+            ring_chunks(dest, source, nbytes, pe)
         elif nbytes > 0:
             _hand_over(PUT if put else GET, dest, source, nbytes, 0, 0, pe, nbi)
 
-    return transfer, ring_pieces
+    return transfer, ring_chunks
 
 
-ring_put, _put_pieces = _make_transfer(True)
+ring_put, _put_chunks = _make_transfer(True)
 ring_get, _ = _make_transfer(False)
 
 
@@ -59,7 +59,7 @@ ring_get, _ = _make_transfer(False)
 def ring_put_signal(dest, source, nbytes, sig, signal, pe_word, nbi) -> None:
     """Data and then the signal; ``pe_word`` has the signal's operation in its high half."""
     if nbytes > 0 and not in_global(source):
-        _put_pieces(dest, source, nbytes, pe_word & 0xFFFFFFFF)
+        _put_chunks(dest, source, nbytes, pe_word & 0xFFFFFFFF)
         nbytes = 0  # one ring takes a block's requests in turn: the signal comes after them
     _hand_over(PUT_SIGNAL, dest, source, nbytes, sig, signal, pe_word, nbi)
 

@@ -246,7 +246,7 @@ _OUTLINED = outline(_round), outline(_spread)
 
 
 def outlined(scope: Scope):
-    """How the larger pieces of collectives are made: as calls, but see ``steps``."""
+    """How the larger chunks of collectives are made: as calls, but see ``steps``."""
     return device_function if scope.suffix == "_warp" else outline
 
 

@@ -202,26 +202,26 @@ def sums_wrong(job, place, show):
 
 @pytest.mark.skipif(not SIM or CPU, reason="only interpreted kernels store what a test says")
 def test_units_in_halves_are_waited_for(job, place, show, monkeypatch):
-    from pyshmem.device.leaf.sim import units
+    from pyshmem.device.leaf.sim import packets
 
-    monkeypatch.setattr(units, "torn", slow)
+    monkeypatch.setattr(packets, "torn", slow)
     assert sums_wrong(job, place, show) == 0
 
 
 @pytest.mark.skipif(not SIM or CPU, reason="only interpreted kernels store what a test says")
 def test_a_protocol_that_looks_at_one_flag_is_found_out(job, place, show, p2p, monkeypatch):
     """The tear is one that a wrong protocol does not survive."""
-    from pyshmem.device.leaf.sim import units
+    from pyshmem.device.leaf.sim import packets
     from pyshmem.device.team import ll
 
     def one_flag(address):
-        low, high = (units.lib.ishmemx_leaf_load(address + at, 8) for at in (0, 8))
+        low, high = (packets.lib.ishmemx_leaf_load(address + at, 8) for at in (0, 8))
         return low & 0xFFFFFFFF | (high & 0xFFFFFFFF) << 32, low >> 32
 
     if job.n_pes == 1 or not p2p:
         pytest.skip("nobody sends data with flags in it")
-    monkeypatch.setattr(units, "torn", slow)
-    monkeypatch.setattr(ll, "load_unit", one_flag)
+    monkeypatch.setattr(packets, "torn", slow)
+    monkeypatch.setattr(ll, "load_packet", one_flag)
     counts = place(np.zeros(1, np.int64))
     for _ in range(20):  # who reads when is up to the machine; all PEs see the same count
         pyshmem.put(counts, np.array([sums_wrong(job, place, show)]), job.my_pe)

@@ -6,7 +6,7 @@ from numba.cuda import types
 from .llvm import BITS, I64, by_width, i64, leaf
 
 
-def make_near(load_piece, store_piece) -> tuple:
+def make_near(load_bits, store_bits) -> tuple:
     """``load_near`` and ``store_near``, of a compiler's load and store of 8, 4, 2 or 1 bytes."""
 
     @leaf(i64)
@@ -15,7 +15,7 @@ def make_near(load_piece, store_piece) -> tuple:
         found = []
 
         def load(width: int) -> None:
-            found.append((builder.zext(load_piece(builder, width, address), I64), builder.block))
+            found.append((builder.zext(load_bits(builder, width, address), I64), builder.block))
 
         by_width(builder, nbytes, load)
         result = builder.phi(I64)
@@ -28,7 +28,7 @@ def make_near(load_piece, store_piece) -> tuple:
         """The other way."""
 
         def store(width: int) -> None:
-            store_piece(builder, width, address, builder.trunc(bits, BITS[width]))
+            store_bits(builder, width, address, builder.trunc(bits, BITS[width]))
 
         by_width(builder, nbytes, store)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Atomics of any dtype, and units of data with flags in them."""
+"""Atomics of any dtype, and packets of data with flags in them."""
 
 from numba import types
 from numba.extending import register_jitable
@@ -14,7 +14,7 @@ from .threads import fence, read64, signal_release_set, write64
 __all__ = [
     "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch_add", "atomic_fetch_and",
     "atomic_fetch_or", "atomic_fetch_xor", "atomic_or", "atomic_swap", "atomic_xor", "in_global",
-    "load_few", "load_third", "load_unit", "store_few", "store_third", "store_unit",
+    "load_packet", "load_small", "load_third", "store_packet", "store_small", "store_third",
 ]  # fmt: skip
 
 _TYPE = {name: ELEMENT_NUMBER[element.name] for name, element in BY_DTYPE.items()}
@@ -66,13 +66,13 @@ def atomic_compare_swap(context, builder, address, like, cond, value):
     return llvm.from_bits(context, builder, like.dtype, old)
 
 
-# -- units: see ``leaf.sim.units``, whose layout this is -------------------------------------------
+# -- packets: see ``leaf.sim.packets``, whose layout this is ---------------------------------------
 
 _WORD = 0xFFFFFFFF
 
 
 @register_jitable
-def store_unit(address, data, call):
+def store_packet(address, data, call):
     """Two halves of 8 bytes, each 4 of data and the low 4 of the call's number."""
     flag = (call & _WORD) << 32
     write64(address, data & _WORD | flag)
@@ -80,7 +80,7 @@ def store_unit(address, data, call):
 
 
 @register_jitable
-def load_unit(address):
+def load_packet(address):
     """The data and the number of the call that stored it; -1 while the halves are of two calls."""
     low, high = read64(address), read64(address + 8)
     call, other = low >> 32 & _WORD, high >> 32 & _WORD
@@ -89,7 +89,7 @@ def load_unit(address):
 
 @register_jitable
 def store_third(address, data, third, call):
-    """12 bytes with one flag, which arrives last: for who looks at it the unit is whole."""
+    """12 bytes with one flag, which arrives last: for who looks at it the packet is whole."""
     write64(address, data)
     signal_release_set(address + 8, third & _WORD | (call & _WORD) << 32)
 
@@ -113,14 +113,14 @@ def _store32(_context, builder, address, value) -> None:
 
 
 @register_jitable
-def load_few(address, left):
-    """The next 8 bytes, of which more than ``left`` are not touched, in pieces of 4."""
+def load_small(address, left):
+    """The next 8 bytes, of which more than ``left`` are not touched, in chunks of 4."""
     low = _load32(address) if left > 0 else 0
     return low | _load32(address + 4) << 32 if left > 4 else low
 
 
 @register_jitable
-def store_few(address, left, word):
+def store_small(address, left, word):
     """The other way."""
     if left > 0:
         _store32(address, word)

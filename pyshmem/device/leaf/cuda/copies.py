@@ -38,8 +38,8 @@ def _load_peer(builder, nbytes: int, place):
 
 def _load(builder, nbytes: int, place):
     """Any memory of the thread: shared memory too."""
-    piece = _VECTOR if nbytes == 16 else BITS[nbytes]
-    value = builder.load(builder.inttoptr(place, ir.PointerType(piece, addrspace=_GENERIC)))
+    chunk = _VECTOR if nbytes == 16 else BITS[nbytes]
+    value = builder.load(builder.inttoptr(place, ir.PointerType(chunk, addrspace=_GENERIC)))
     value.align = nbytes
     return value
 
@@ -132,10 +132,10 @@ def _bulk_bytes(_context, builder):
 
 
 @leaf(types.void)
-def _bulk(_context, builder, dest, source, share, piece, room) -> None:
+def _bulk(_context, builder, dest, source, share, chunk, room) -> None:
     """Nothing where there are no bulk copies: then ``bulk_room`` keeps everybody away."""
     if ptx.has_bulk_copies():
-        registers = [builder.trunc(value, I32) for value in (piece, room)]
+        registers = [builder.trunc(value, I32) for value in (chunk, room)]
         asm(builder, ptx.VOID, _BULK, "l,l,l,r,r", [dest, source, share, *registers])
 
 
@@ -161,9 +161,9 @@ def bulk_copy(dest, source, nbytes, room):
     share = _buffer() + thread_in_block() * (room + BARRIER_BYTES)
     at = 0
     while at < nbytes:
-        piece = min(room, nbytes - at)
-        _bulk(dest + at, source + at, share, piece, room)
-        at += piece
+        chunk = min(room, nbytes - at)
+        _bulk(dest + at, source + at, share, chunk, room)
+        at += chunk
 
 
 @leaf(types.void)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Words that do not change, pairs and units of 16 bytes, and atomics."""
+"""Words that do not change, pairs and packets of 16 bytes, and atomics."""
 
 from llvmlite import ir
 from numba.cuda import types
@@ -13,8 +13,8 @@ from .threads import block_threads, line_thread
 __all__ = [
     "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch_add", "atomic_fetch_and",
     "atomic_fetch_or", "atomic_fetch_xor", "atomic_or", "atomic_swap", "atomic_xor", "fixed32",
-    "fixed64", "in_global", "load_few", "load_pair", "load_third", "load_unit", "store_few",
-    "store_pair", "store_third", "store_unit",
+    "fixed64", "in_global", "load_packet", "load_pair", "load_small", "load_third", "store_packet",
+    "store_pair", "store_small", "store_third",
 ]  # fmt: skip
 
 
@@ -113,20 +113,20 @@ def atomic_compare_swap(context, builder, address, like, cond, value):
 
 #: 8 bytes of data with the number of the call that stored them, whole or not at all, and nothing else
 #: with it: relaxed. PTX has the single access of 16 bytes from sm_70 on, so no other body is needed.
-load_unit = instruction(_LOAD_PAIR.replace("<order>", "relaxed"), "l", results=2)
-store_unit = store_pair
+load_packet = instruction(_LOAD_PAIR.replace("<order>", "relaxed"), "l", results=2)
+store_packet = store_pair
 #: The same of 12 bytes: 8, and 4 that share the second word with the call's number in its upper half. It
 #: is loaded as that word; the store takes the lower halves of ``third`` and ``call``.
-load_third = load_unit
+load_third = load_packet
 store_third = instruction(
     "{.reg .b128 t; .reg .b64 h; mov.b64 h, {$2, $3}; mov.b128 t, {$1, h};"
     " st.relaxed.sys.global.b128 [$0], t;}",
     "llrr",
 )
 
-#: The next 8 bytes, of which more than ``left`` are not touched, in pieces of 4: zeros behind. Without a
+#: The next 8 bytes, of which more than ``left`` are not touched, in chunks of 4: zeros behind. Without a
 #: branch, so that loads of other things stand beside it.
-load_few = instruction(
+load_small = instruction(
     "{.reg .pred p, q; .reg .b32 a, b; setp.gt.s32 p, $2, 0; setp.gt.s32 q, $2, 4;"
     " mov.u32 a, 0; mov.u32 b, 0; @p ld.global.u32 a, [$1];"
     " @q ld.global.u32 b, [$1+4]; mov.b64 $0, {a, b};}",
@@ -134,7 +134,7 @@ load_few = instruction(
     results=1,
 )
 #: The other way.
-store_few = instruction(
+store_small = instruction(
     "{.reg .pred p, q; .reg .b32 a, b; setp.gt.s32 p, $1, 0; setp.gt.s32 q, $1, 4; mov.b64 {a, b}, $2;"
     " @p st.global.u32 [$0], a; @q st.global.u32 [$0+4], b;}",
     "lrl",

@@ -199,22 +199,22 @@ def atomic_compare_swap(address: int, like: Any, cond: Any, value: Any) -> Any:
 # -- bulk copies -----------------------------------------------------------------------------------
 
 
-def _pieces(count: int) -> Any:
-    """``count`` pieces of ``nbytes``, ``step`` bytes apart, as one GPU lane copies them."""
+def _chunks(count: int) -> Any:
+    """``count`` chunks of ``nbytes``, ``step`` bytes apart, as one GPU lane copies them."""
     copy = lib.ishmemx_leaf_copy
 
-    def pieces(dest: int, source: int, step: int, nbytes: int = 16) -> None:
+    def chunks(dest: int, source: int, step: int, nbytes: int = 16) -> None:
         if (dest | source) & (nbytes - 1):
             raise RuntimeError(f"misaligned {nbytes}-byte access: {dest:#x} <- {source:#x}")
         for offset in range(0, count * step, step):
             copy(dest + offset, source + offset, nbytes)
 
-    return pieces
+    return chunks
 
 
-copy16x4 = pull16x4 = copy_narrow_x4 = pull_narrow_x4 = _pieces(4)
-copy16x2 = pull16x2 = _pieces(2)
-copy16 = pull16 = copy_narrow = pull_narrow = _pieces(1)
+copy16x4 = pull16x4 = copy_narrow_x4 = pull_narrow_x4 = _chunks(4)
+copy16x2 = pull16x2 = _chunks(2)
+copy16 = pull16 = copy_narrow = pull_narrow = _chunks(1)
 
 
 def load_near(address: int, nbytes: int) -> int:
@@ -246,7 +246,7 @@ def bulk_room() -> int:
 
 
 def bulk_copy(dest: int, source: int, nbytes: int, room: int) -> None:
-    """In pieces of ``room`` bytes; what the copy unit refuses is refused."""
+    """In chunks of ``room`` bytes; what the copy unit refuses is refused."""
     share = thread_in_block() * (room + BARRIER_BYTES)
     if (dest | source | nbytes | room | share) & 15 or share + room + BARRIER_BYTES > BULK_BYTES:
         raise RuntimeError(f"misaligned bulk copy: {dest:#x} <- {source:#x}, {nbytes} by {room}")

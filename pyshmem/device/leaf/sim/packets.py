@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Units of data with flags in them, as machines without whole 16-byte accesses have them.
+"""Packets of data with flags in them, as machines without whole 16-byte accesses have them.
 
-A unit is two halves of 8 bytes: 4 of data, and the low 4 bytes of the call's number. Each half arrives
-whole, one without the other and in either order, so a protocol that looks at one flag of a unit, or
+A packet is two halves of 8 bytes: 4 of data, and the low 4 bytes of the call's number. Each half arrives
+whole, one without the other and in either order, so a protocol that looks at one flag of a packet, or
 not at all, finds data of another call.
 """
 
@@ -12,15 +12,15 @@ from collections.abc import Callable
 
 from ...._core.library import lib
 
-__all__ = ["load_few", "load_third", "load_unit", "store_few", "store_third", "store_unit"]
+__all__ = ["load_packet", "load_small", "load_third", "store_packet", "store_small", "store_third"]
 
 _WORD, _LONG = (1 << 32) - 1, (1 << 64) - 1
-#: What happens between the halves of a unit; tests put something there that takes its time.
+#: What happens between the halves of a packet; tests put something there that takes its time.
 torn: Callable[[], None] = int  # type: ignore[assignment]
 _stored = 0
 
 
-def store_unit(address: int, data: int, call: int) -> None:
+def store_packet(address: int, data: int, call: int) -> None:
     """Both halves; every other time the second one first."""
     global _stored
     _stored += 1
@@ -33,7 +33,7 @@ def store_unit(address: int, data: int, call: int) -> None:
     lib.ishmemx_leaf_store(*halves[1], 8)
 
 
-def load_unit(address: int) -> tuple[int, int]:
+def load_packet(address: int) -> tuple[int, int]:
     """The data and the number of the call that stored it; -1 while the halves are of two calls."""
     low, high = lib.ishmemx_leaf_load(address, 8), lib.ishmemx_leaf_load(address + 8, 8)
     call = low >> 32
@@ -41,7 +41,7 @@ def load_unit(address: int) -> tuple[int, int]:
 
 
 def store_third(address: int, data: int, third: int, call: int) -> None:
-    """12 bytes with one flag, which arrives last: for who looks at it the unit is whole."""
+    """12 bytes with one flag, which arrives last: for who looks at it the packet is whole."""
     lib.ishmemx_leaf_store(address, int(data) & _LONG, 8)
     torn()
     lib.ishmemx_leaf_store_release(address + 8, int(third) & _WORD | (int(call) & _WORD) << 32)
@@ -54,13 +54,13 @@ def load_third(address: int) -> tuple[int, int]:
     return lib.ishmemx_leaf_load(address, 8), word
 
 
-def load_few(address: int, left: int) -> int:
-    """The next 8 bytes, of which more than ``left`` are not touched, in pieces of 4."""
+def load_small(address: int, left: int) -> int:
+    """The next 8 bytes, of which more than ``left`` are not touched, in chunks of 4."""
     low: int = lib.ishmemx_leaf_load(address, 4) if left > 0 else 0
     return low | lib.ishmemx_leaf_load(address + 4, 4) << 32 if left > 4 else low
 
 
-def store_few(address: int, left: int, word: int) -> None:
+def store_small(address: int, left: int, word: int) -> None:
     """The other way."""
     if left > 0:
         lib.ishmemx_leaf_store(address, int(word) & _WORD, 4)

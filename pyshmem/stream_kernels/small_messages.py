@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collectives of few bytes in few instructions: a thread for each 8 bytes, which go as one unit.
+"""Collectives of few bytes in few instructions: a thread for each 8 bytes, which go as one packet.
 
 What ``moves``, ``reduce`` and ``call`` do for any array and any grid is done here for what the host has
 looked at: two members or more, something to send, arrays and sizes in multiples of 4 bytes, elements
-of at most 8, a grid of one dimension with a thread for each piece, no checking mode. A launch costs
+of at most 8, a grid of one dimension with a thread for each chunk, no checking mode. A launch costs
 little more than its instructions in front of the first store, so the host passes addresses that it
-can compute: ``half`` is from one half of the units to the other, ``first`` where the caller's units go
-at the member behind it.
+can compute: ``half`` is from one half of the area of packets to the other, ``first`` where the caller's
+packets go at the member behind it.
 
-A unit is 8 bytes of data and twice the call's number, the second time where those of ``bundles`` have
-it, and the two halves are theirs: a kernel ends when it has had a unit from every member. Blocks add
+A packet is 8 bytes of data and twice the call's number, the second time where those of ``packets`` have
+it, and the two halves are theirs: a kernel ends when it has had a packet from every member. Blocks add
 their shares of the call counter when all of their threads have used the number, before they wait.
 
 These kernels may be launched while the one in front of them still runs (``await_earlier_kernels``): what
@@ -33,7 +33,7 @@ from ..device.leaf.backend import (
     line_rank,
     line_thread,
     line_threads,
-    load_few,
+    load_small,
     load_third,
     narrow,
     opaque,
@@ -41,7 +41,7 @@ from ..device.leaf.backend import (
     read64,
     relax,
     state,
-    store_few,
+    store_small,
     store_third,
     stride,
     write64,
@@ -51,11 +51,11 @@ from ..device.ring.requests import settle
 from ..device.state import ABI
 from ..device.team.rows import claim_row, member_pe, release_row
 from ..device.wait_loop import POLLS_PER_CHECK, go_on, reached_soon, wait_word
-from .bundles import is_of, slot_at, slot_of
-from .call import MEETINGS_SHIFT, SHIFT, other, row_of, waited_op
+from .call import SHIFT, SYNCS_SHIFT, other, row_of, waited_op
+from .packets import is_of, slot_at, slot_of
 
 _LOW = (1 << 32) - 1
-PIECE = 8  # bytes of data in a unit
+CHUNK = 8  # bytes of data in a packet
 
 
 # -- beginning and end -----------------------------------------------------------------------------
@@ -88,15 +88,15 @@ def count_call(calls: int) -> None:
 
 
 @device_function
-def _piece_of_thread(nbytes: int):
+def _chunk_of_thread(nbytes: int):
     """Where in the data the thread's 8 bytes begin, and what is left from there: 0 or less, nothing."""
     at = narrow(line_rank() << 3)
     return at, narrow(narrow(nbytes) - at)
 
 
 @device_function
-def _unit_of_piece(at: int, half: int, call: int) -> int:
-    """Where in a slot of both halves the unit of that piece is."""
+def _packet_of_chunk(at: int, half: int, call: int) -> int:
+    """Where in a slot of both halves the packet of that chunk is."""
     return (at << 1) + (half if call & 1 else 0)
 
 
@@ -104,7 +104,7 @@ def _unit_of_piece(at: int, half: int, call: int) -> int:
 
 
 def _synchronisation(op: int, quiets: bool):
-    def synchronise(team, me, n, calls, flags, units, slot, first):
+    def synchronise(team, me, n, calls, flags, area, slot, first):
         row, k = row_of(team), narrow(line_thread() + 1)
         place = flags + 8 * me
         if not begin_behind():
@@ -118,7 +118,7 @@ def _synchronisation(op: int, quiets: bool):
             block_sync()
         # A release, in two steps: the fence need not wait for the number of the call.
         fence()
-        value = call_number(counted) << MEETINGS_SHIFT
+        value = call_number(counted) << SYNCS_SHIFT
         while k < narrow(n):
             to = first
             if k > 1:
@@ -145,7 +145,7 @@ team_sync = _synchronisation(OP["team_sync"], False)
 barrier_all = _synchronisation(OP["barrier_all"], True)
 
 
-# -- units -----------------------------------------------------------------------------------------
+# -- packets --------------------------------------------------------------------------------------
 
 
 @device_function
@@ -155,7 +155,7 @@ def _store(place: int, data: int, call: int) -> None:
 
 @rare
 def _wait(place: int, call: int, team: int, member: int, op: int) -> int:
-    """The unit's data, once it is of this call; of any after the timeout or a fault."""
+    """The packet's data, once it is of this call; of any after the timeout or a fault."""
     pe = member_pe(row_of(team), member)
     waited, deadline, polls = waited_op(team, op), 0, -1
     data, word = load_third(place)
@@ -179,13 +179,13 @@ def _await(place: int, call: int, team: int, member: int, op: int) -> int:
 
 
 @device_function
-def _send_on(team, me, n, units, slot, place, call, begin, step, left) -> None:
-    """To the members from the second behind the caller on; the first has its piece."""
+def _send_on(team, me, n, area, slot, place, call, begin, step, left) -> None:
+    """To the members from the second behind the caller on; the first has its chunk."""
     k = 2
     while k < n:
         member = other(me, n, k)
-        there = slot_at(units, slot, n, 0, me, member, member_pe(row_of(team), member))
-        _store(there + place, load_few(begin + member * step, left), call)
+        there = slot_at(area, slot, n, 0, me, member, member_pe(row_of(team), member))
+        _store(there + place, load_small(begin + member * step, left), call)
         k += stride(1)
 
 
@@ -193,19 +193,19 @@ def _send_on(team, me, n, units, slot, place, call, begin, step, left) -> None:
 
 
 def _sending(own_blocks: bool):
-    """``f(...)``: the caller's data on its way; its own piece, the call's number, where units are."""
+    """``f(...)``: the caller's data on its way; its own chunk, the call's number, where packets are."""
 
     @device_function
-    def send(team, me, n, calls, units, slot, half, first, at, left, begin, step):
+    def send(team, me, n, calls, area, slot, half, first, at, left, begin, step):
         # The loads fly together.
-        counted, own = read64(calls), load_few(begin + me * step, left)
-        word = load_few(begin + other(me, n, 1) * step, left) if own_blocks else own
+        counted, own = read64(calls), load_small(begin + me * step, left)
+        word = load_small(begin + other(me, n, 1) * step, left) if own_blocks else own
         call = call_number(counted)
-        place = _unit_of_piece(at, half, call)
+        place = _packet_of_chunk(at, half, call)
         if left > 0:
             _store(first + place, word, call)
             if narrow(n) > 2:
-                _send_on(team, me, n, units, slot, place, call, begin, step, left)
+                _send_on(team, me, n, area, slot, place, call, begin, step, left)
         count_call(calls)
         return own, call, place
 
@@ -216,20 +216,20 @@ def blocks(routine: str, own_blocks: bool):
     """fcollect, or alltoall, which has a block for each member."""
     op, send = OP[routine], _sending(own_blocks)
 
-    def move(team, me, n, calls, flags, units, slot, dest, source, nbytes, half, first):
-        at, left = _piece_of_thread(nbytes)
+    def move(team, me, n, calls, flags, area, slot, dest, source, nbytes, half, first):
+        at, left = _chunk_of_thread(nbytes)
         begin, to = address_of(source) + at, address_of(dest) + at
         step = nbytes if own_blocks else 0
         if not begin_behind():
             return
-        own, call, place = send(team, me, n, calls, units, slot, half, first, at, left, begin, step)
+        own, call, place = send(team, me, n, calls, area, slot, half, first, at, left, begin, step)
         if left > 0:
-            store_few(to + me * nbytes, left, own)
-            member, place = narrow(0), units + place
+            store_small(to + me * nbytes, left, own)
+            member, place = narrow(0), area + place
             while member < narrow(n):
                 if member != narrow(me):
                     word = _await(place, call, team, member, op)
-                    store_few(to + member * nbytes, left, word)
+                    store_small(to + member * nbytes, left, word)
                     place += slot
                 member = narrow(member + stride(1))
 
@@ -240,33 +240,33 @@ _BROADCAST = OP["broadcast"]
 
 
 @device_function
-def _await_first_units(team, me, n, units, slot, call, but):
-    """The first unit of every other member but one: the first block's affair."""
+def _await_first_packets(team, me, n, area, slot, call, but):
+    """The first packet of every other member but one: the first block's affair."""
     k = line_rank() + 1
     while k < n:
         member = other(me, n, k)
         if member != but:
-            _await(slot_of(units, slot, n, call, me, member), call, team, member, _BROADCAST)
+            _await(slot_of(area, slot, n, call, me, member), call, team, member, _BROADCAST)
         k += line_threads()
 
 
 def broadcast():
-    """Who has no data sends a unit without, so that all know of all."""
+    """Who has no data sends a packet without, so that all know of all."""
 
-    def move(team, me, n, calls, flags, units, slot, dest, source, nbytes, root, half, first):
-        at, left = _piece_of_thread(nbytes)
+    def move(team, me, n, calls, flags, area, slot, dest, source, nbytes, root, half, first):
+        at, left = _chunk_of_thread(nbytes)
         begin, to = address_of(source) + at, address_of(dest) + at
         if not begin_behind():
             return
-        counted, own = read64(calls), load_few(begin, left if me == root else 0)
+        counted, own = read64(calls), load_small(begin, left if me == root else 0)
         call = call_number(counted)
-        place = _unit_of_piece(at, half, call)
+        place = _packet_of_chunk(at, half, call)
         if me == root:
             if left > 0:
                 _store(first + place, own, call)
                 if narrow(n) > 2:
-                    _send_on(team, me, n, units, slot, place, call, begin, 0, left)
-                store_few(to, left, own)
+                    _send_on(team, me, n, area, slot, place, call, begin, 0, left)
+                store_small(to, left, own)
         elif line_block() == 0:
             if line_thread() == 0:
                 _store(first + place, 0, call)
@@ -275,15 +275,15 @@ def broadcast():
                 while k < n:
                     member = other(me, n, k)
                     pe = member_pe(row_of(team), member)
-                    _store(slot_at(units, slot, n, call, me, member, pe), 0, call)
+                    _store(slot_at(area, slot, n, call, me, member, pe), 0, call)
                     k += line_threads()
         count_call(calls)
         if me != root and left > 0:
-            from_root = slot_of(units, slot, n, 0, me, root) + place
-            store_few(to, left, _await(from_root, call, team, root, _BROADCAST))
+            from_root = slot_of(area, slot, n, 0, me, root) + place
+            store_small(to, left, _await(from_root, call, team, root, _BROADCAST))
         if line_block() == 0 and (me == root or narrow(n) > 2):
-            # Of the root the first thread has had the first unit.
-            _await_first_units(team, me, n, units, slot, call, root)
+            # Of the root the first thread has had the first packet.
+            _await_first_packets(team, me, n, area, slot, call, root)
 
     return move
 
@@ -307,16 +307,16 @@ def reduction(name: str, scatters: bool):
             member = narrow(member + stride(1))
         return leaf.rounded(like, acc)[0]
 
-    def reduce(team, me, n, calls, flags, units, slot, dest, source, nelems, half, first):
+    def reduce(team, me, n, calls, flags, area, slot, dest, source, nelems, half, first):
         nbytes = nelems * leaf.itemsize_of(dest)
-        at, left = _piece_of_thread(nbytes)
+        at, left = _chunk_of_thread(nbytes)
         begin, to = address_of(source) + at, address_of(dest) + at
         step = nbytes if scatters else 0
         if not begin_behind():
             return
-        own, call, place = send(team, me, n, calls, units, slot, half, first, at, left, begin, step)
+        own, call, place = send(team, me, n, calls, area, slot, half, first, at, left, begin, step)
         if left > 0:
-            result = combined(team, me, n, slot, units + place, own, call, dest)
-            store_few(to, left, result)
+            result = combined(team, me, n, slot, area + place, own, call, dest)
+            store_small(to, left, result)
 
     return reduce
