@@ -7,6 +7,7 @@ Extension. Kernels reach it through the ring; ``docs/ring.md`` tells how.
 from __future__ import annotations
 
 import ctypes
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -43,8 +44,8 @@ class ProxyStats(NamedTuple):
         credits: how often a proxy told the kernels that slots are free again.
         stalls: how often a proxy found its ring full to the last slot.
         quiets: quiets it completed; those with nothing to wait for never reach it.
-        far_messages: messages of this PE to others out of reach, host calls' too; not its answers.
-        far_bytes: bytes of data in those messages, and in answers to gets.
+        am_messages: active messages of this PE to others out of reach, host calls' too; not its answers.
+        am_bytes: bytes of data in those messages, and in answers to gets.
     """
 
     operations: dict[str, OperationStats]
@@ -52,13 +53,25 @@ class ProxyStats(NamedTuple):
     credits: int
     stalls: int
     quiets: int
-    far_messages: int
-    far_bytes: int
+    am_messages: int
+    am_bytes: int
 
     @property
     def requests(self) -> int:
         """Requests of all operations."""
         return sum(row.requests for row in self.operations.values())
+
+    @property
+    def far_messages(self) -> int:
+        """``am_messages`` under its former name."""
+        warnings.warn("far_messages is am_messages now", DeprecationWarning, stacklevel=2)
+        return self.am_messages
+
+    @property
+    def far_bytes(self) -> int:
+        """``am_bytes`` under its former name."""
+        warnings.warn("far_bytes is am_bytes now", DeprecationWarning, stacklevel=2)
+        return self.am_bytes
 
 
 def proxy_stats() -> ProxyStats:

@@ -47,9 +47,9 @@ def iput(
     Example: ``pyshmem.iput(dest, source, right, dst=2, nelems=2)``
     Spec: shmem_iput (OpenSHMEM 1.5).
     """
-    far, near = _sides(dest, source, put=True)
-    count = _blocks(near, "source", sst, 1, nelems, "nelems")
-    _copy("iput", far, near, (dst, sst), 1, count, pe, ctx, stream, source)
+    remote, here = _sides(dest, source, put=True)
+    count = _blocks(here, "source", sst, 1, nelems, "nelems")
+    _copy("iput", remote, here, (dst, sst), 1, count, pe, ctx, stream, source)
 
 
 def iget(
@@ -80,9 +80,9 @@ def iget(
     Example: ``pyshmem.iget(dest, source, right, sst=2, nelems=2)``
     Spec: shmem_iget (OpenSHMEM 1.5).
     """
-    near, far = _sides(dest, source, put=False)
-    count = _blocks(near, "dest", dst, 1, nelems, "nelems")
-    _copy("iget", near, far, (dst, sst), 1, count, pe, ctx, stream, dest)
+    here, remote = _sides(dest, source, put=False)
+    count = _blocks(here, "dest", dst, 1, nelems, "nelems")
+    _copy("iget", here, remote, (dst, sst), 1, count, pe, ctx, stream, dest)
 
 
 def ibput(
@@ -115,10 +115,10 @@ def ibput(
     Example: ``pyshmem.ibput(dest, source, right, bsize=1, dst=2, sst=1, nblocks=2)``
     Spec: shmem_ibput (OpenSHMEM 1.6).
     """
-    far, near = _sides(dest, source, put=True)
+    remote, here = _sides(dest, source, put=True)
     strides = (bsize if dst is None else dst, bsize if sst is None else sst)
-    count = _blocks(near, "source", strides[1], bsize, nblocks, "nblocks")
-    _copy("iput", far, near, strides, bsize, count, pe, ctx, stream, source)
+    count = _blocks(here, "source", strides[1], bsize, nblocks, "nblocks")
+    _copy("iput", remote, here, strides, bsize, count, pe, ctx, stream, source)
 
 
 def ibget(
@@ -151,14 +151,14 @@ def ibget(
     Example: ``pyshmem.ibget(dest, source, right, bsize=1, dst=1, sst=2, nblocks=2)``
     Spec: shmem_ibget (OpenSHMEM 1.6).
     """
-    near, far = _sides(dest, source, put=False)
+    here, remote = _sides(dest, source, put=False)
     strides = (bsize if dst is None else dst, bsize if sst is None else sst)
-    count = _blocks(near, "dest", strides[0], bsize, nblocks, "nblocks")
-    _copy("iget", near, far, strides, bsize, count, pe, ctx, stream, dest)
+    count = _blocks(here, "dest", strides[0], bsize, nblocks, "nblocks")
+    _copy("iget", here, remote, strides, bsize, count, pe, ctx, stream, dest)
 
 
 def _sides(dest: AnyArray, source: AnyArray, *, put: bool) -> tuple[Place, Place]:
-    """Where the elements of ``dest`` and ``source`` are; the far side is symmetric."""
+    """Where the elements of ``dest`` and ``source`` are; the remote side is symmetric."""
     to = place(dest, "dest", symmetric=put, writable=True)
     origin = place(source, "source", symmetric=not put, writable=False)
     if to[2] is not origin[2]:
@@ -170,20 +170,20 @@ def _sides(dest: AnyArray, source: AnyArray, *, put: bool) -> tuple[Place, Place
 
 
 def _blocks(
-    near: Place,
+    here: Place,
     name: str,
     stride: SupportsIndex,
     block: SupportsIndex,
     count: SupportsIndex | None,
     called: str,
 ) -> int:
-    """The number of blocks to copy: what was given, or what the near side has."""
+    """The number of blocks to copy: what was given, or what the local side has."""
     if count is not None:
         number = nelems_of(called, count)
         if number < 0:
             raise ValueError(f"{called} is {number}; give 0 or more")
         return number
-    size, length = _elements(near), integer("bsize", block, np.int64)
+    size, length = _elements(here), integer("bsize", block, np.int64)
     step = integer("dst" if name == "dest" else "sst", stride, np.int64)
     if step < 1 or length < 1:  # _copy tells which
         return 1

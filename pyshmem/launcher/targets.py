@@ -52,12 +52,12 @@ def _not_there(path: Path) -> str:
         ", nor a program in PATH" if bare and path.suffix != ".py" else ""
     )
     text += f" (looked in {Path.cwd()})"
-    if near := _near(path):
-        return f"{text}: is {near} meant?"
+    if close := _close(path):
+        return f"{text}: is {close} meant?"
     return f"{text}; to run an installed module: -m {path.stem}" if bare else text
 
 
-def _near(path: Path) -> Path | None:
+def _close(path: Path) -> Path | None:
     """A file of that folder whose name is like the one that is not there."""
     try:
         names = [entry.name for entry in os.scandir(path.parent) if entry.is_file()]

@@ -4,7 +4,7 @@
 PEs make the same calls, each with a group of lanes. In a call a lane stores one unit to every other PE,
 waits for that unit of every other, and meets the group's other lanes. In a call of a single unit the
 last lane does that alone, and in a MOVED one other lanes have the units than before: so are grids that
-change, whose lanes all meet where a kernel ends (``pyshmem/stream_kernels/bundles.py``). A unit is one
+change, whose lanes all meet where a kernel ends (``pyshmem/stream_kernels/packets.py``). A unit is one
 store, or two halves that arrive and are read one by one. Stores arrive in any order but that of one
 place. A call may be a broadcast, whose root alone has data.
 ``explore`` visits all states and says what is wrong in the first bad one.

@@ -49,7 +49,7 @@ def sent(team, kernel, *arguments):
         pyshmem.quiet()
         stats = pyshmem.proxy_stats()
         puts = [row.requests for name, row in stats.operations.items() if name in ("put", "spread")]
-        return np.array([stats.far_messages, stats.far_bytes, sum(puts)])
+        return np.array([stats.am_messages, stats.am_bytes, sum(puts)])
 
     team.sync()
     before = figures()

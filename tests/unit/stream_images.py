@@ -74,7 +74,7 @@ def before_store(ptx: str) -> int:
 def main(share: int, of: int) -> None:
     """Compile one of ``of`` shares of the cases."""
     for name, dtype in CASES[share::of]:
-        for key in stream_kernels._keys(name, dtype, far=True):
+        for key in stream_kernels._keys(name, dtype, by_proxy=True):
             kernel = kernel_of(key)
             library, cc = images.library_of(kernel, 90)
             image = images.linked(library, cc)

@@ -95,3 +95,10 @@ def test_there_is_room_for_64(labs) -> None:
 def test_stats_need_a_job() -> None:
     with pytest.raises(pyshmem.NotInitialized):
         pyshmem.proxy_stats()
+
+
+def test_former_names_of_figures_warn() -> None:
+    stats = proxy.ProxyStats({}, 1, 0, 0, 0, am_messages=3, am_bytes=5)
+    for old, value in (("far_messages", 3), ("far_bytes", 5)):
+        with pytest.warns(DeprecationWarning, match=f"{old} is am_"):
+            assert getattr(stats, old) == value

@@ -63,7 +63,7 @@ def test_keys_tell_routine_dtype_and_shape() -> None:
     narrow, *_ = stream_kernels._keys("broadcast", "float64")  # bytes, whatever the dtype
     assert stream_kernels.describe(narrow) == "broadcast(stream=)"
     assert len(stream_kernels._keys("sum_reduce", "complex128")) == 2  # a thread has 8 bytes
-    *_, far = stream_kernels._keys("broadcast", None, far=True)
+    *_, far = stream_kernels._keys("broadcast", None, by_proxy=True)
     assert far == narrow | STREAM_KEY.FAR
     assert stream_kernels.describe(far) == "broadcast(stream=)"
     assert stream_kernels._keys("atomic_add", None) == stream_kernels._keys("put_signal", None)

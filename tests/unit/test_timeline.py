@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Timelines as files: lanes that nest, the format, the numbers that are read from them, the command."""
+"""Timelines as files: tracks that nest, the format, the numbers that are read from them, the command."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pyshmem.cli import main, trace_plot, trace_report
 from pyshmem.host.observe import trace_file, tracing
 from pyshmem.host.observe.trace_file import Instant, Slice
 
-LANE = (0, "lane")
+TRACK = (0, "track")
 
 
-def slice_of(name: str, begin: int, end: int, kind: str = "stage", lane=LANE) -> Slice:
-    return Slice(kind, lane, name, begin, end, {})
+def slice_of(name: str, begin: int, end: int, kind: str = "stage", track=TRACK) -> Slice:
+    return Slice(kind, track, name, begin, end, {})
 
 
 def document_of(*parts: tuple[int, list[Slice]]) -> dict:
@@ -47,14 +47,14 @@ def test_events_are_what_the_format_asks_for() -> None:
     complete = {event["name"]: event for event in events if event["ph"] == "X"}
     assert (complete["load"]["ts"], complete["load"]["dur"]) == (1.0, 3.0)
     assert (complete["put"]["ts"], complete["put"]["dur"]) == (0.5, 0.0)
-    lanes = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    assert lanes == {complete["put"]["tid"]: "host", complete["load"]["tid"]: "lane"}
+    tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert tracks == {complete["put"]["tid"]: "host", complete["load"]["tid"]: "track"}
     (fault,) = (event for event in events if event["ph"] == "i")
     assert (fault["ts"], fault["args"]) == (3.0, {"text": "no"})
 
 
 GOOD = {"ph": "X", "name": "n", "pid": 0, "tid": 1, "ts": 0, "dur": 5}
-NAME = {"ph": "M", "name": "thread_name", "pid": 0, "tid": 1, "args": {"name": "lane"}}
+NAME = {"ph": "M", "name": "thread_name", "pid": 0, "tid": 1, "args": {"name": "track"}}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_labels_have_room_for_24_bytes() -> None:
 def test_overlap_is_of_the_communication_and_idle_is_neither() -> None:
     slices = [
         slice_of("compute", 1000, 11000),
-        slice_of("wait", 9000, 13000, lane=(1, "other")),
+        slice_of("wait", 9000, 13000, track=(1, "other")),
         slice_of("put", 12000, 13000, "host"),
         slice_of("compute", 15000, 21000),
     ]
@@ -169,9 +169,9 @@ def test_the_command_prints_tables_and_draws(tmp_path: Path) -> None:
 
 
 def test_of_many_lanes_those_with_something_new_are_drawn() -> None:
-    slices = [slice_of("multiply", 1000, 2000, lane=(sm, f"SM {sm}")) for sm in range(99)]
-    slices.append(slice_of("put rows", 1000, 2000, lane=(99, "SM 99")))
-    drawn, left_out = trace_plot._lanes(document_of((0, slices)))
+    slices = [slice_of("multiply", 1000, 2000, track=(sm, f"SM {sm}")) for sm in range(99)]
+    slices.append(slice_of("put rows", 1000, 2000, track=(99, "SM 99")))
+    drawn, left_out = trace_plot._tracks(document_of((0, slices)))
     assert [name for _, _, name in drawn] == [*(f"SM {sm}" for sm in range(23)), "SM 99"]
     assert left_out == 76
 

@@ -13,7 +13,7 @@ enum {
     LARGE_HALF = 3 * 1024 * 1024,
     SMALL_HALF = 128 * 1024,
     SIM_HALF = 64 * 1024,
-    UNITS_OF_A_WARP = 2048, /* what a warp stores at a time: see stream_kernels/bundles.py */
+    UNITS_OF_A_WARP = 2048, /* what a warp stores at a time: see stream_kernels/packets.py */
     FLAG_ROW_UNIT = 64
 };
 

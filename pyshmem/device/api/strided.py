@@ -58,20 +58,20 @@ def extent(nblocks: int, stride: int, bsize: int) -> int:
 
 
 @device_function
-def _way(near, far, stride, far_stride, bsize, nblocks, pe, op):
+def _way(here, remote, stride, remote_stride, bsize, nblocks, pe, op):
     """``reach``, when strides, counts and both arrays are right; else NOWHERE."""
-    if bsize < 1 or far_stride < bsize or stride < bsize:
-        record_fault(FAULT_STRIDE, op, -1, min(far_stride, stride), bsize)
+    if bsize < 1 or remote_stride < bsize or stride < bsize:
+        record_fault(FAULT_STRIDE, op, -1, min(remote_stride, stride), bsize)
         return NOWHERE
     if nblocks < 0:
-        record_fault(FAULT_NELEMS, op, -1, nblocks, near.size)
+        record_fault(FAULT_NELEMS, op, -1, nblocks, here.size)
     if nblocks <= 0:
         return NOWHERE
     span = extent(nblocks, stride, bsize)
-    if bsize > near.size or span > near.size:
-        record_fault(FAULT_NELEMS, op, -1, span, near.size)
+    if bsize > here.size or span > here.size:
+        record_fault(FAULT_NELEMS, op, -1, span, here.size)
         return NOWHERE
-    return reach(far, extent(nblocks, far_stride, bsize), far.size, pe, op)
+    return reach(remote, extent(nblocks, remote_stride, bsize), remote.size, pe, op)
 
 
 def _make_move(put: bool):
@@ -127,7 +127,7 @@ def _strided(name: str, blocked: bool):
     op, way = OP[name], name[-3:]
     copy = _make_move(way == "put")
 
-    @scoped(name, far="dest" if way == "put" else "source", completes=_COMPLETES[way])
+    @scoped(name, remote="dest" if way == "put" else "source", completes=_COMPLETES[way])
     def make(scope: Scope):
         rank, size, sync = scope.rank, scope.size, scope.sync
 
@@ -142,7 +142,7 @@ def _strided(name: str, blocked: bool):
         def elements(dest, source, dst, sst, nelems, pe, ctx=None):
             """Copy ``nelems`` elements ``sst`` apart, to places ``dst`` apart.
 
-            ``{far}`` is on ``pe``.
+            ``{remote}`` is on ``pe``.
             Completes: {completes}
             Faults: pe, a stride, a count or an array out of range: nothing is copied, the next host
             call raises.
@@ -154,7 +154,7 @@ def _strided(name: str, blocked: bool):
             """Copy ``nblocks`` blocks of ``bsize`` elements.
 
             Blocks begin ``sst`` elements apart in ``source`` and ``dst`` apart in ``dest``;
-            ``{far}`` is on ``pe``.
+            ``{remote}`` is on ``pe``.
             Completes: {completes}
             Faults: pe, a stride, a count or an array out of range: nothing is copied, the next host
             call raises.

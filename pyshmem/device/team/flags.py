@@ -191,7 +191,7 @@ def _push_in_turn(row, dest, source, step, nbytes, rank, size) -> int:
 
 
 @rare
-def _ask_far(row, dest, source, step, nbytes, rank, size) -> int:
+def _ask_by_proxy(row, dest, source, step, nbytes, rank, size) -> int:
     """A lane asks for the copy to a far member, or one lane for what is the same for all.
 
     That goes to each node once, where PEs of a node are near.
@@ -210,7 +210,7 @@ def _spread(row: int, dest: int, source: int, step: int, nbytes: int, rank: int,
     if not rows.row_is_p2p(row):
         # They branch off here: a warp whose lanes only do so inside of a call was seen not to meet.
         if rank < row_n_pes(row):
-            _ask_far(row, dest, source, step, nbytes, rank, size)
+            _ask_by_proxy(row, dest, source, step, nbytes, rank, size)
         return _push_in_turn(row, dest, source, step, nbytes, rank, size)
     me = row_my_pe(row)
     # The proxy takes its time for each request, hence the weight of their number. The first

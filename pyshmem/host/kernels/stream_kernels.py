@@ -47,18 +47,18 @@ class _Routine(NamedTuple):
     op: int = 0
     dtype: str = ""  # "": as bytes; "width": any of that width; else a family of the type table
     wide: bool = False
-    far: bool = False  # there is another one for teams with members out of reach
+    by_proxy: bool = False  # there is another one for teams with members out of reach
 
 
 _REDUCTIONS = {"reduce": STREAM_KERNEL.REDUCE, "reduce_scatter": STREAM_KERNEL.REDUCE_SCATTER}
 _ROUTINES = {
-    "barrier_all": _Routine(STREAM_KERNEL.BARRIER_ALL, far=True),
-    "sync_all": _Routine(STREAM_KERNEL.TEAM_SYNC, far=True),
+    "barrier_all": _Routine(STREAM_KERNEL.BARRIER_ALL, by_proxy=True),
+    "sync_all": _Routine(STREAM_KERNEL.TEAM_SYNC, by_proxy=True),
     "quiet": _Routine(STREAM_KERNEL.QUIET),
-    "broadcast": _Routine(STREAM_KERNEL.BROADCAST, wide=True, far=True),
-    "fcollect": _Routine(STREAM_KERNEL.FCOLLECT, wide=True, far=True),
+    "broadcast": _Routine(STREAM_KERNEL.BROADCAST, wide=True, by_proxy=True),
+    "fcollect": _Routine(STREAM_KERNEL.FCOLLECT, wide=True, by_proxy=True),
     "collect": _Routine(STREAM_KERNEL.COLLECT, wide=True),
-    "alltoall": _Routine(STREAM_KERNEL.ALLTOALL, wide=True, far=True),
+    "alltoall": _Routine(STREAM_KERNEL.ALLTOALL, wide=True, by_proxy=True),
     "alltoalls": _Routine(STREAM_KERNEL.ALLTOALLS, dtype="width", wide=True),
     "sum_inscan": _Routine(STREAM_KERNEL.SCAN, 0, "s", wide=True),
     "sum_exscan": _Routine(STREAM_KERNEL.SCAN, 1, "s", wide=True),
@@ -68,14 +68,14 @@ _ROUTINES = {
     "wait_until_some": _Routine(STREAM_KERNEL.WAIT_SOME, dtype="a"),
     "put": _Routine(STREAM_KERNEL.REQUEST),
     **{
-        f"{op}_{name}": _Routine(kind, number, family, wide=True, far=True)
+        f"{op}_{name}": _Routine(kind, number, family, wide=True, by_proxy=True)
         for name, kind in _REDUCTIONS.items()
         for number, (op, family) in enumerate(zip(REDUCE_OPS, "tttmmss", strict=True))
     },
 }
 #: Those with a kernel of their own for few bytes, and the elements that it does not take.
 _MOVES = {STREAM_KERNEL.BROADCAST, STREAM_KERNEL.FCOLLECT, STREAM_KERNEL.ALLTOALL}
-_LEAN = _MOVES | set(_REDUCTIONS.values())
+_SMALL = _MOVES | set(_REDUCTIONS.values())
 _TOO_LARGE = ("complex128", "longdouble")
 #: Other names of the same.
 _ALIASES = {"fence": "quiet", "signal_wait_until": "wait_until", "sync": "sync_all"}
@@ -91,8 +91,8 @@ _ALIASES |= dict.fromkeys(_ASKED, "put")
 _NAMES = {(r.kind, r.op): name for name, r in _ROUTINES.items()}
 
 
-def _keys(name: str, dtype: Any, far: bool = False) -> list[int]:
-    """The keys of a routine's kernels for a dtype; ``far``: also for teams with members out of reach."""
+def _keys(name: str, dtype: Any, by_proxy: bool = False) -> list[int]:
+    """The keys of a routine's kernels for a dtype; ``by_proxy``: those for PEs out of reach, too."""
     routine = _ROUTINES[_ALIASES.get(name, name)]
     element = _UINT8
     if name == "signal_wait_until":
@@ -111,11 +111,11 @@ def _keys(name: str, dtype: Any, far: bool = False) -> list[int]:
         element = 0
     key = routine.kind | routine.op << STREAM_KEY.OP_SHIFT | element << STREAM_KEY.TYPE_SHIFT
     keys = [key, key | STREAM_KEY.WIDE] if routine.wide else [key]
-    if routine.kind in _LEAN and ELEMENTS[element].dtype not in _TOO_LARGE:
+    if routine.kind in _SMALL and ELEMENTS[element].dtype not in _TOO_LARGE:
         keys.append(key | STREAM_KEY.LEAN)
     if routine.kind in _MOVES:  # by copy engines: meetings with copies between
         keys.append(STREAM_KERNEL.TEAM_SYNC)
-    return [*keys, key | STREAM_KEY.FAR] if routine.far and far else keys
+    return [*keys, key | STREAM_KEY.FAR] if routine.by_proxy and by_proxy else keys
 
 
 def _decode(key: int) -> tuple[str, str] | None:
@@ -212,8 +212,8 @@ def _let_kernels_end(key: int, handle: int) -> None:
     copy nothing while the load waits, so it has more time.
     """
     began, text = time.monotonic(), ffi.new("char[]", _TEXT_BYTES)
-    far = handle != OWN and lib.ishmemx_has_far_pes()
-    moment = _PATIENCE if far else _MOMENT
+    by_proxy = handle != OWN and lib.ishmemx_has_far_pes()
+    moment = _PATIENCE if by_proxy else _MOMENT
     while True:
         waits = lib.ishmemx_kernel_waits(text, _TEXT_BYTES)
         passed = time.monotonic() - began
@@ -397,7 +397,7 @@ def prepare(*routines: str | Callable[..., Any], dtype: Any = None) -> None:
     """
     runtime.current()
     names = [r if isinstance(r, str) else getattr(r, "__name__", str(r)) for r in routines]
-    far = bool(lib.ishmemx_has_far_pes())
+    by_proxy = bool(lib.ishmemx_has_far_pes())
     for name in names:
         if name not in _ROUTINES and name not in _ALIASES:
             raise ValueError(
@@ -405,8 +405,8 @@ def prepare(*routines: str | Callable[..., Any], dtype: Any = None) -> None:
             )
     for name in names or [name for name, routine in _ROUTINES.items() if not routine.dtype]:
         for one in dtype if isinstance(dtype, (list, tuple)) else [dtype]:
-            for key in _keys(name, one, far):
-                if far or key != STREAM_KERNEL.REQUEST:
+            for key in _keys(name, one, by_proxy):
+                if by_proxy or key != STREAM_KERNEL.REQUEST:
                     load(key)
 
 

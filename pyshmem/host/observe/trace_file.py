@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Timelines as files: Chrome's trace events, which Perfetto opens. Nothing here knows a running job.
 
-A process is a PE, a thread of it a lane: what runs at a time in one lane is nested. Times in the
+A process is a PE, a thread of it a track: what runs at a time in one track is nested. Times in the
 file are microseconds since the timeline began.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-#: Kinds of slices, the category of their events, in the order in which a PE's lanes stand.
+#: Kinds of slices, the category of their events, in the order in which a PE's tracks stand.
 KINDS = ("host", "proxy", "copy", "stage")
 Event = dict[str, Any]
 
@@ -23,7 +23,7 @@ class Slice(NamedTuple):
     """Something that took time, on the host's clock, in ns."""
 
     kind: str  # of KINDS
-    lane: tuple[int, str]  # where it stands among the lanes of its kind, and the lane's name
+    track: tuple[int, str]  # where it stands among the tracks of its kind, and the track's name
     name: str
     begin_ns: int
     end_ns: int
@@ -39,11 +39,11 @@ class Instant(NamedTuple):
 
 
 def nested(slices: Iterable[Slice]) -> list[tuple[Slice, int]]:
-    """The slices of one lane in the order of their begins, each with the number of a lane of its own.
+    """The slices of one track in the order of their begins, each with the number of a track of its own.
 
     Slices of one number contain each other or do not meet.
     """
-    open_ends: list[list[int]] = []  # of each lane: the ends of what is open, inmost last
+    open_ends: list[list[int]] = []  # of each track: the ends of what is open, inmost last
     placed = []
     for one in sorted(slices, key=lambda s: (s.begin_ns, -s.end_ns)):
         number = next(
@@ -57,7 +57,7 @@ def nested(slices: Iterable[Slice]) -> list[tuple[Slice, int]]:
 
 
 def _has_room(ends: list[int], one: Slice) -> bool:
-    """Does ``one`` nest in what is open in a lane, less what has ended before it?"""
+    """Does ``one`` nest in what is open in a track, less what has ended before it?"""
     while ends and ends[-1] <= one.begin_ns:
         ends.pop()
     return not ends or one.end_ns <= ends[-1]
@@ -67,19 +67,19 @@ def events_of(
     pe: int, slices: Iterable[Slice], instants: Iterable[Instant], base_ns: int
 ) -> list[Event]:
     """A PE's part of the file."""
-    lanes: dict[Hashable, list[Slice]] = {}
+    tracks: dict[Hashable, list[Slice]] = {}
     for one in slices:
-        lanes.setdefault((KINDS.index(one.kind), one.lane), []).append(one)
+        tracks.setdefault((KINDS.index(one.kind), one.track), []).append(one)
     events: list[Event] = [
         _metadata(pe, 0, "process_name", name=f"PE {pe}"),
         _metadata(pe, 0, "process_sort_index", sort_index=pe),
     ]
     tid = 0
-    for key in sorted(lanes):  # type: ignore[type-var]
+    for key in sorted(tracks):  # type: ignore[type-var]
         rows: dict[int, list[Event]] = {}
-        for one, row in nested(lanes[key]):
+        for one, row in nested(tracks[key]):
             rows.setdefault(row, []).append(_complete(pe, one, base_ns))
-        name = lanes[key][0].lane[1]
+        name = tracks[key][0].track[1]
         for row in sorted(rows):
             tid += 1
             shown = name if row == 0 else f"{name} ({row + 1})"
@@ -155,7 +155,7 @@ def complaints(document: Any) -> list[str]:
         return ["it is no object with a list traceEvents"]
     events = document["traceEvents"]
     found = [text for number, event in enumerate(events) if (text := _complaint(number, event))]
-    return found or _lane_complaints(events)
+    return found or _track_complaints(events)
 
 
 def _complaint(number: int, event: Any) -> str:
@@ -183,22 +183,22 @@ def _complaint(number: int, event: Any) -> str:
     return ""
 
 
-def _lane_complaints(events: list[Event]) -> list[str]:
+def _track_complaints(events: list[Event]) -> list[str]:
     named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name" and e["ph"] == "M"}
-    lanes: dict[tuple[int, int], list[Event]] = {}
+    tracks: dict[tuple[int, int], list[Event]] = {}
     for event in events:
         if event["ph"] == "X":
-            lanes.setdefault((event["pid"], event["tid"]), []).append(event)
-    found = [f"lane {tid} of PE {pe} has no name" for pe, tid in lanes.keys() - named]
-    for (pe, tid), lane in lanes.items():
+            tracks.setdefault((event["pid"], event["tid"]), []).append(event)
+    found = [f"track {tid} of PE {pe} has no name" for pe, tid in tracks.keys() - named]
+    for (pe, tid), track in tracks.items():
         ends: list[float] = []
-        for event in sorted(lane, key=lambda e: (e["ts"], -e["dur"])):
+        for event in sorted(track, key=lambda e: (e["ts"], -e["dur"])):
             end = event["ts"] + event["dur"]
             while ends and ends[-1] <= event["ts"] + _ROUNDING_US:
                 ends.pop()
             if ends and end > ends[-1] + _ROUNDING_US:
                 found.append(
-                    f"{event['name']} at {event['ts']} us in lane {tid} of PE {pe} is not nested"
+                    f"{event['name']} at {event['ts']} us in track {tid} of PE {pe} is not nested"
                 )
             ends.append(end)
     return found

@@ -178,11 +178,11 @@ class Trace:
     def _host_slices(self, calls: list[HostCall]) -> list[Slice]:
         main = threading.main_thread().native_id
         others = sorted({call.thread for call in calls} - {main})
-        lanes = {main: (0, "host")}
-        lanes |= {thread: (1, f"host, thread {k}") for k, thread in enumerate(others, 1)}
+        tracks = {main: (0, "host")}
+        tracks |= {thread: (1, f"host, thread {k}") for k, thread in enumerate(others, 1)}
         return [
             Slice(
-                "host", lanes[call.thread], call.name, call.begin_ns, call.end_ns,
+                "host", tracks[call.thread], call.name, call.begin_ns, call.end_ns,
                 {"nbytes": call.nbytes},
             )
             for call in calls
@@ -268,9 +268,9 @@ def _request_slice(one: Any) -> Slice:
     args = {"ticket": int(one.ticket), "nbytes": int(one.nbytes)}
     if one.pe >= 0:
         args["pe"] = int(one.pe)
-    lane = (one.pe, f"copies, PE {one.pe}") if one.copy else (one.ring, f"proxy, ring {one.ring}")
+    track = (one.pe, f"copies, PE {one.pe}") if one.copy else (one.ring, f"proxy, ring {one.ring}")
     return Slice(
-        "copy" if one.copy else "proxy", lane, OPERATIONS[one.op], one.begin_ns, one.end_ns, args
+        "copy" if one.copy else "proxy", track, OPERATIONS[one.op], one.begin_ns, one.end_ns, args
     )
 
 

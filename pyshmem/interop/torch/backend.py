@@ -208,7 +208,7 @@ class Collectives(Group):
                     "parts of an all_to_all that may differ are compared by the host; capture "
                     "all_to_all_single without splits"
                 )
-            self._lane("cpu", "collectives").do(compare)
+            self._queue("cpu", "collectives").do(compare)
         even = "all_to_all_single", *inputs
         facts = ("all_to_all", "parts", inputs[0].dtype) if uneven and inputs else even
         return self._run(call, outputs, inputs, facts=facts)
@@ -298,7 +298,7 @@ class Collectives(Group):
 
     def new_window(self, tensor: torch.Tensor | None) -> Window:
         """One-sided calls on a tensor of each member, of torch's own symmetric memory. Collective."""
-        window = Window(self._name, self._rank_of, self._lane("cpu", "windows"))
+        window = Window(self._name, self._rank_of, self._queue("cpu", "windows"))
         if tensor is not None:
             window.tensor_register(tensor, owning=True)
         return window
@@ -339,12 +339,12 @@ def _reduction(opts: Any, tensor: torch.Tensor) -> Reduction:
 
 def _make(store: Any, rank: int, size: int, options: Any, name: str, seconds: float) -> Any:
     """A group for torch: a backend in C++, or a process group in Python."""
-    lanes = native.lanes()
-    foreign.record_groups_of(NAME, lanes is not worker_queues)
-    if lanes is worker_queues:
+    queues = native.queues()
+    foreign.record_groups_of(NAME, queues is not worker_queues)
+    if queues is worker_queues:
         return ShmemProcessGroup(store, rank, size, options, name)
-    group = Collectives(store, rank, size, options, name, lanes)
-    return lanes.Backend(group, rank, size, NAME, seconds)
+    group = Collectives(store, rank, size, options, name, queues)
+    return queues.Backend(group, rank, size, NAME, seconds)
 
 
 def _create(distributed: Any, options: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A process group as torch.distributed sees it, but for the collectives: names, lanes, messages, end."""
+"""A process group as torch.distributed sees it, but for collectives: names, queues, messages, end."""
 
 from __future__ import annotations
 
@@ -77,19 +77,19 @@ class Group:
         size: how many members.
         options: of the class ``Options``.
         name: torch's, of the group.
-        lanes: makes them: ``native.lanes()``, or the module ``worker_queues``.
+        queues: makes them: ``native.queues()``, or the module ``worker_queues``.
     """
 
     def __init__(
-        self, store: Any, rank: int, size: int, options: Any, name: str = "", lanes: Any = worker_queues
+        self, store: Any, rank: int, size: int, options: Any, name: str = "", queues: Any = worker_queues
     ) -> None:  # fmt: skip
-        self._lanes_of = lanes
+        self._queues_of = queues
         self.recorder: Any = None  # torch's, of the flight recorder; it holds torch's group
         self.quick: Any = None  # what does calls of few bytes in C++, once members compare none
         self._rank, self._n, self._name, self._desc = rank, size, name, "undefined"
         self._members: Members | None = None
         self._heaps: dict[str, Heap] = {}
-        self._lanes: dict[Any, Any] = {}
+        self._queues: dict[Any, Any] = {}
         self._n_calls = 0  # collectives so far that can be compared
         self._stream_calls = 0  # collectives so far, on the GPU's stream
         self._to_self = 0  # messages to this rank that no recv is for yet
@@ -185,7 +185,7 @@ class Group:
 
     def _run(
         self, call: Callable[[Any, Any], None], outputs: Tensors, inputs: Tensors = (),
-        lane: Any = "collectives", facts: Sequence[Any] = (),
+        queue: Any = "collectives", facts: Sequence[Any] = (),
     ) -> Any:  # fmt: skip
         """Queue ``call(heap, stream)``.
 
@@ -193,7 +193,7 @@ class Group:
             call: what to do.
             outputs: what it sets and its future gives.
             inputs: what else it uses.
-            lane: calls of one lane are in order.
+            queue: calls of one queue are in order.
             facts: what is the same on all members, which they compare in the first calls of the group,
                 and in checking mode in each.
         """
@@ -201,17 +201,17 @@ class Group:
         used = [*outputs, *inputs]
         kind = self._kind(used)
         heap = self._heaps[kind]
-        noted = self._noted(facts or (lane[0], lane[1]), inputs, outputs)
+        noted = self._noted(facts or (queue[0], queue[1]), inputs, outputs)
         if facts:
             call = self._comparing(kind, call, facts)
         if kind == "cpu":
-            work: Any = self._lane(kind, lane).submit(lambda: call(heap, None), outputs)
+            work: Any = self._queue(kind, queue).submit(lambda: call(heap, None), outputs)
         else:
-            if lane == "collectives":
+            if queue == "collectives":
                 self._stream_calls += 1
                 self._heaps["cpu"].mailbox.refuse_call(self._stream_calls)
             # Captured works are joined by the graph's own stream, eager ones by their events.
-            work = self._lane(kind, lane).submit(lambda s: call(heap, s), outputs, used)
+            work = self._queue(kind, queue).submit(lambda s: call(heap, s), outputs, used)
         if noted is not None:
             _record.watch(work, noted)
         if self._begun is not None:
@@ -232,8 +232,8 @@ class Group:
         compares, staging = self.compares(), self._heaps["cpu"].staging
         self._n_calls += 1
         if not compares:
-            if self.quick is None and hasattr(self._lanes_of, "Quick"):
-                self.quick = self._lanes_of.Quick(self._parts_of_quick())
+            if self.quick is None and hasattr(self._queues_of, "Quick"):
+                self.quick = self._queues_of.Quick(self._parts_of_quick())
             return call
         if kind == "cpu":
 
@@ -243,7 +243,7 @@ class Group:
 
             return both
         if not capturing():
-            self._lane("cpu", "collectives").do(lambda: agree(staging, facts))
+            self._queue("cpu", "collectives").do(lambda: agree(staging, facts))
         return call
 
     def _parts_of_quick(self) -> SimpleNamespace:
@@ -252,7 +252,7 @@ class Group:
         names = "reduce", "reduce_scatter", "broadcast", "fcollect", "alltoall"
         routines = {name: ffi.addressof(lib, f"ishmemx_{name}") for name in names}
         return SimpleNamespace(
-            lane=self._lane("cpu", "collectives"), team=self.team.handle, n=self._n, me=self._rank,
+            queue=self._queue("cpu", "collectives"), team=self.team.handle, n=self._n, me=self._rank,
             half=staging.half, halves=staging.halves(), turn=staging.turn_address(), check=check,
             kind=self._kind_of_reduction,
             routines={name: int(ffi.cast("uintptr_t", at)) for name, at in routines.items()},
@@ -266,16 +266,16 @@ class Group:
         job = runtime.current()
         return self._n > 1 and (job.checks or self._n_calls < self._n_compared)
 
-    def _lane(self, kind: str, lane: Any) -> Any:
-        key = kind, lane
-        if key not in self._lanes:
-            name = f"pyshmem {self._name} {lane}"
-            self._lanes[key] = (
-                self._lanes_of.HostLane(name)
+    def _queue(self, kind: str, queue: Any) -> Any:
+        key = kind, queue
+        if key not in self._queues:
+            name = f"pyshmem {self._name} {queue}"
+            self._queues[key] = (
+                self._queues_of.HostQueue(name)
                 if kind == "cpu"
-                else self._lanes_of.StreamLane(torch.cuda.Stream(torch.device("cuda", self._gpu)))
+                else self._queues_of.StreamQueue(torch.cuda.Stream(torch.device("cuda", self._gpu)))
             )
-        return self._lanes[key]
+        return self._queues[key]
 
     def _rank_of(self, name: str, given: Any) -> int:
         """A rank of this group; torch looks at those of subgroups alone, and never at ``group_dst``.
@@ -310,7 +310,7 @@ class Group:
                 heap.mailbox.refuse_send(to)
             heap.mailbox.send(tensor, to, tag, stream)
 
-        return self._run(call, tensors, lane=("to", to))
+        return self._run(call, tensors, queue=("to", to))
 
     def recv(self, tensors: Tensors, sender: int, tag: int = 0) -> Any:
         """Receive the next message of a member.
@@ -330,7 +330,7 @@ class Group:
                 heap.mailbox.refuse_receive(sender)
             heap.mailbox.receive(tensor, sender, tag, stream)
 
-        return self._run(call, tensors, lane=("from", sender))
+        return self._run(call, tensors, queue=("from", sender))
 
     def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Any:
         """Is not there.
@@ -342,7 +342,7 @@ class Group:
     def barrier(self, opts: Any = None) -> Any:
         """Wait until all members have come so far, and this PE's calls on a GPU are done."""
         team = self.team
-        streams = [lane.stream for (kind, _), lane in self._lanes.items() if kind == "cuda"]
+        streams = [queue.stream for (kind, _), queue in self._queues.items() if kind == "cuda"]
 
         def call(heap: Any, stream: Any) -> None:
             for one in streams:
@@ -351,7 +351,7 @@ class Group:
 
         noted = self._noted(("barrier",))
         compared = self._comparing("cpu", call, ("barrier",))
-        work = self._lane("cpu", "collectives").submit(lambda: compared(None, None), [])
+        work = self._queue("cpu", "collectives").submit(lambda: compared(None, None), [])
         if noted is not None:
             _record.watch(work, noted)
         return work
@@ -398,9 +398,9 @@ class Group:
         self.recorder = None
         if members is None:
             return
-        for (kind, _), lane in self._lanes.items():
-            lane.close() if kind == "cpu" else lane.stream.synchronize()
-        self._lanes.clear()
+        for (kind, _), queue in self._queues.items():
+            queue.close() if kind == "cpu" else queue.stream.synchronize()
+        self._queues.clear()
         try:
             self._tell_leaving()
         finally:
@@ -430,6 +430,6 @@ class Group:
         if members is not None and runtime.initialized():
             check(lib.ishmemx_team_leave(members.team.handle))
         self._tell_leaving()
-        for (kind, _), lane in self._lanes.items():
+        for (kind, _), queue in self._queues.items():
             if kind == "cpu":
-                lane.close(wait=False)
+                queue.close(wait=False)

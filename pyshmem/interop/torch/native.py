@@ -37,11 +37,11 @@ _FOLDER = Path(__file__).with_name("cpp")
 _NAMES = {"backend": "_torch_backend", "symmetric_memory": "_torch_symmetric_memory"}
 _WORDS = {"backend": "process group", "symmetric_memory": "symmetric memory"}
 _SECONDS = 600.0  # for the compiler
-_AT_EXIT = 2.0  # seconds for all lanes; a call that waits for ever does not keep the process
+_AT_EXIT = 2.0  # seconds for all queues; a call that waits for ever does not keep the process
 
 
-def lanes() -> Any:
-    """What makes lanes: the module in C++, or the one in Python where that is chosen.
+def queues() -> Any:
+    """What makes queues: the module in C++, or the one in Python where that is chosen.
 
     So is it, with a warning, where the one in C++ cannot be had; and where the checker of order is on,
     which sees calls in Python alone.

@@ -24,11 +24,11 @@ class Window:
     Args:
         name: of the group, as torch calls it.
         rank_of: gives a rank of the group, or raises what is wrong with it.
-        lane: does calls in order beside the program's; its works are torch's.
+        queue: does calls in order beside the program's; its works are torch's.
     """
 
-    def __init__(self, name: str, rank_of: Callable[[str, Any], int], lane: Any) -> None:
-        self._name, self._rank_of, self._lane = name, rank_of, lane
+    def __init__(self, name: str, rank_of: Callable[[str, Any], int], queue: Any) -> None:
+        self._name, self._rank_of, self._queue = name, rank_of, queue
         self._kept: torch.Tensor | None = None
         self._like: torch.Tensor | None = None  # shape and dtype of the members' tensors
         self._peers: Any = None
@@ -111,7 +111,7 @@ class Window:
         if self._on_gpu():
             wait()
             return self._done()
-        return self._lane.submit(wait, [])
+        return self._queue.submit(wait, [])
 
     def check(self, rank: int) -> None:
         """Raises: ValueError (no such rank, no tensor)."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What runs a process group's calls in order beside the program, and the Work objects that it gives.
 
-On the host that is a thread, on a GPU a stream. A lane does one call after the other; lanes do not wait
-for each other.
+On the host that is a thread, on a GPU a stream. A queue does one call after the other; queues do not
+wait for each other.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class HostFuture(torch.futures.Future):
 
 
 class HostWork(dist.Work):
-    """A call on a lane of the host. ``wait`` blocks the thread until it is done."""
+    """A call on a queue of the host. ``wait`` blocks the thread until it is done."""
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class HostWork(dist.Work):
         self._lock = threading.Lock()  # between who asks for a future and who sets it
 
     def run(self, call: Callable[[], None]) -> None:
-        """Do it, in the lane's thread."""
+        """Do it, in the queue's thread."""
         try:
             with torch.no_grad():
                 call()
@@ -162,13 +162,13 @@ class HostWork(dist.Work):
         return self._tensors
 
 
-_AT_EXIT = 2.0  # seconds for all lanes; a call that waits for ever does not keep the process
+_AT_EXIT = 2.0  # seconds for all queues; a call that waits for ever does not keep the process
 
 
-class HostLane:
+class HostQueue:
     """A thread that runs calls one after the other; it begins with the first."""
 
-    _begun: ClassVar[weakref.WeakSet[HostLane]] = weakref.WeakSet()
+    _begun: ClassVar[weakref.WeakSet[HostQueue]] = weakref.WeakSet()
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -212,16 +212,16 @@ class HostLane:
     def close_all(cls) -> None:
         """At exit: a thread that is in torch's C++ while the interpreter ends aborts the process."""
         end = time.monotonic() + _AT_EXIT
-        for lane in tuple(cls._begun):
-            lane.close(seconds=max(end - time.monotonic(), 0))
+        for queue in tuple(cls._begun):
+            queue.close(seconds=max(end - time.monotonic(), 0))
         callers.close(end)
 
 
-atexit.register(HostLane.close_all)  # before finalize, which was registered earlier
+atexit.register(HostQueue.close_all)  # before finalize, which was registered earlier
 
 
 class StreamWork(dist.Work):
-    """A call on a lane of a GPU. ``wait`` makes torch's current stream wait, not the thread."""
+    """A call on a queue of a GPU. ``wait`` makes torch's current stream wait, not the thread."""
 
     def __init__(self, stream: Any, tensors: Sequence[torch.Tensor], event: Any) -> None:
         super().__init__()
@@ -246,7 +246,7 @@ class StreamWork(dist.Work):
     def get_future(self) -> Any:
         """A future of the tensors, whose waiters' streams wait.
 
-        Made when somebody asks, as that takes as long as a call. They wait for all that the lane has
+        Made when somebody asks, as that takes as long as a call. They wait for all that the queue has
         then.
         """
         if self._future is None:
@@ -260,7 +260,7 @@ class StreamWork(dist.Work):
         return self._tensors
 
 
-class StreamLane:
+class StreamQueue:
     """A stream of torch's, in whose order calls are; each waits for the current stream's work."""
 
     def __init__(self, stream: Any) -> None:
@@ -295,7 +295,7 @@ class StreamLane:
         return StreamWork(self.stream, tensors, event)
 
     def _put(self, call: Callable[[Any], None]) -> Any:
-        """The call on the lane's stream, which is the current one; an event behind it."""
+        """The call on the queue's stream, which is the current one; an event behind it."""
         with torch.no_grad():
             call(self.stream)
         event = torch.cuda.Event()

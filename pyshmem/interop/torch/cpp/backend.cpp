@@ -2,8 +2,8 @@
 // The group of a backend as torch's C++ sees it, a c10d::Backend: so torch's dispatcher, compiler and profiler see its
 // calls.
 //
-// It decides nothing. A call goes to the method of the group in Python (backend.py), which checks it and gives a lane
-// what is to be done; lanes and works are in C++ (works.hpp), so that C++ can wait for them. Few bytes of contiguous
+// It decides nothing. A call goes to the method of the group in Python (backend.py), which checks it and gives a queue
+// what is to be done; queues and works are in C++ (works.hpp), so that C++ can wait for them. Few bytes of contiguous
 // CPU tensors, once the members no longer compare their calls, go to the library in C from here (quick.hpp).
 // native.py compiles this file for the torch that is there.
 
@@ -319,25 +319,25 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
         hooks = new Hooks{make_future, take, timeout, closed, set_eval_frame};
     });
     module.def("set_depth", [](int here) { depth = here; });
-    module.def("close_all", &HostLane::close_all, py::call_guard<py::gil_scoped_release>());
+    module.def("close_all", &HostQueue::close_all, py::call_guard<py::gil_scoped_release>());
 
     py::class_<HostWork, c10d::Work, c10::intrusive_ptr<HostWork>>(module, "HostWork")
         .def_readonly("depth", &HostWork::depth)
         .def("set_future", &HostWork::set_future, py::call_guard<py::gil_scoped_release>())
         .def("get_future", &HostWork::future_for_python);
-    py::class_<HostLane, std::shared_ptr<HostLane>>(module, "HostLane")
+    py::class_<HostQueue, std::shared_ptr<HostQueue>>(module, "HostQueue")
         .def(py::init<std::string>())
         .def("submit",
-             [](HostLane &lane, py::object call, Tensors outputs) {
-                 return lane.submit(call_of(std::move(call)), std::move(outputs), std::exchange(given, nullptr));
+             [](HostQueue &queue, py::object call, Tensors outputs) {
+                 return queue.submit(call_of(std::move(call)), std::move(outputs), std::exchange(given, nullptr));
              })
-        .def("do", [](HostLane &lane,
-                      py::object call) { lane.submit(call_of(std::move(call)), {}, nullptr)->wait(Millis(0)); })
-        .def("close", &HostLane::close, py::arg("wait") = true, py::arg("seconds") = std::nullopt);
-    py::class_<StreamLane, std::shared_ptr<StreamLane>>(module, "StreamLane")
+        .def("do", [](HostQueue &queue,
+                      py::object call) { queue.submit(call_of(std::move(call)), {}, nullptr)->wait(Millis(0)); })
+        .def("close", &HostQueue::close, py::arg("wait") = true, py::arg("seconds") = std::nullopt);
+    py::class_<StreamQueue, std::shared_ptr<StreamQueue>>(module, "StreamQueue")
         .def(py::init<py::object>())
-        .def("submit", &StreamLane::submit)
-        .def_property_readonly("stream", &StreamLane::stream);
+        .def("submit", &StreamQueue::submit)
+        .def_property_readonly("stream", &StreamQueue::stream);
     py::class_<Quick, std::shared_ptr<Quick>>(module, "Quick").def(py::init<py::object>());
     py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(module, "Backend")
         .def(py::init<py::object, int, int, std::string, double>())

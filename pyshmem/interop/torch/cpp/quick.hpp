@@ -18,7 +18,7 @@ namespace {
 class Quick : public std::enable_shared_from_this<Quick> {
   public:
     Quick(const py::object &of)
-        : lane_(of.attr("lane").cast<std::shared_ptr<HostLane>>()), team_(of.attr("team").cast<uintptr_t>()),
+        : queue_(of.attr("queue").cast<std::shared_ptr<HostQueue>>()), team_(of.attr("team").cast<uintptr_t>()),
           n_(of.attr("n").cast<int>()), me_(of.attr("me").cast<int>()), half_(of.attr("half").cast<int64_t>()),
           turn_(at_address<int64_t>(of.attr("turn"))), kind_of_(of.attr("kind")), check_(of.attr("check")) {
         for (int i = 0; i < 2; i++)
@@ -44,7 +44,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
                 std::memcpy(data + begin, box, length);
             });
         };
-        return lane_->submit(call, {tensor}, &about);
+        return queue_->submit(call, {tensor}, &about);
     }
 
     WorkPtr broadcast(const Given &about, const at::Tensor &tensor, int64_t root) {
@@ -61,7 +61,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
                     std::memcpy(data + begin, out, length);
             });
         };
-        return lane_->submit(call, {tensor}, &about);
+        return queue_->submit(call, {tensor}, &about);
     }
 
     WorkPtr allgather(const Given &about, const at::Tensor &output, const at::Tensor &input) {
@@ -78,7 +78,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
                     std::memcpy(to + pe * whole + begin, out + pe * length, length);
             });
         };
-        return lane_->submit(call, {output}, &about);
+        return queue_->submit(call, {output}, &about);
     }
 
     WorkPtr reduce_scatter(const Given &about, const at::Tensor &output, const at::Tensor &input,
@@ -97,7 +97,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
                 std::memcpy(to + begin, out, length);
             });
         };
-        return lane_->submit(call, {output}, &about);
+        return queue_->submit(call, {output}, &about);
     }
 
     WorkPtr alltoall(const Given &about, const at::Tensor &output, const at::Tensor &input) {
@@ -116,7 +116,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
                     std::memcpy(to + pe * whole + begin, out + pe * length, length);
             });
         };
-        return lane_->submit(call, {output}, &about);
+        return queue_->submit(call, {output}, &about);
     }
 
   private:
@@ -197,12 +197,12 @@ class Quick : public std::enable_shared_from_this<Quick> {
         return kind;
     }
 
-    const std::shared_ptr<HostLane> lane_;
+    const std::shared_ptr<HostQueue> queue_;
     const uintptr_t team_;
     const int64_t n_;
     const int me_;
     const int64_t half_;
-    int64_t *const turn_; // by whoever runs a call of the lane, one at a time
+    int64_t *const turn_; // by whoever runs a call of the queue, one at a time
     char *halves_[2];
     const Held kind_of_, check_;
     Reduce *reduce_, *scatter_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Works and lanes: what runs a group's calls in order, and what waits for them.
+// Works and queues: what runs a group's calls in order, and what waits for them.
 //
-// Threads: a lane's mutex guards its queue, a work's that of c10d::Work. Nobody takes the interpreter's lock while
+// Threads: a queue's mutex guards its calls, a work's that of c10d::Work. Nobody takes the interpreter's lock while
 // holding one of them.
 #pragma once
 
@@ -92,7 +92,7 @@ thread_local int depth = 0;
 // ---- works
 // ------------------------------------------------------------------------------------------------------------------------
 
-// What torch says of a call, for the lane that gets it.
+// What torch says of a call, for the queue that gets it.
 struct Given {
     c10d::OpType op = c10d::OpType::UNKNOWN;
     const char *title = nullptr;
@@ -134,7 +134,7 @@ FuturePtr future_of_tensors(std::vector<c10::Device> devices = {}) {
     return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()), std::move(devices));
 }
 
-// A call on a lane of the host. wait() blocks the thread until it is done.
+// A call on a queue of the host. wait() blocks the thread until it is done.
 class HostWork final : public c10d::Work {
   public:
     using Call = std::function<void()>;
@@ -150,7 +150,7 @@ class HostWork final : public c10d::Work {
 
     const int depth;
 
-    // By the lane. What the call holds is the program's again before anybody hears of its end.
+    // By the queue. What the call holds is the program's again before anybody hears of its end.
     void run() {
         std::exception_ptr failed;
         try {
@@ -180,7 +180,7 @@ class HostWork final : public c10d::Work {
         Millis limit = timeout.count() > 0 ? timeout : limit_;
         std::optional<py::gil_scoped_release> released;
         if (PyGILState_Check())
-            released.emplace(); // the lane may need it
+            released.emplace(); // the queue may need it
         auto begin = Clock::now();
         std::unique_lock lock(mutex_);
         while (!cv_.wait_for(lock, limit.count() ? std::min(limit, POLL) : POLL, [this] { return completed_; })) {
@@ -311,7 +311,7 @@ class HostWork final : public c10d::Work {
     bool future_set_ = false;
 };
 
-// ---- lanes
+// ---- queues
 // ------------------------------------------------------------------------------------------------------------------------
 
 // A call of Python's as one of C++, in a thread without the interpreter's lock.
@@ -327,9 +327,9 @@ HostWork::Call call_of(py::object function) {
 }
 
 // A thread that runs calls one after the other; it begins with the first that its caller does not wait for.
-class HostLane : public std::enable_shared_from_this<HostLane> {
+class HostQueue : public std::enable_shared_from_this<HostQueue> {
   public:
-    explicit HostLane(std::string name) : name_(std::move(name)) {}
+    explicit HostQueue(std::string name) : name_(std::move(name)) {}
 
     // Queues a call. One whose caller waits is done here, in the caller's thread, where nothing is before it.
     c10::intrusive_ptr<HostWork> submit(HostWork::Call call, Tensors outputs, const Given *about) {
@@ -377,16 +377,16 @@ class HostLane : public std::enable_shared_from_this<HostLane> {
     }
 
     static void close_all(double seconds) {
-        std::vector<std::shared_ptr<HostLane>> lanes;
+        std::vector<std::shared_ptr<HostQueue>> queues;
         {
             std::lock_guard lock(all_mutex);
-            for (auto &lane : all)
-                if (auto found = lane.lock())
-                    lanes.push_back(found);
+            for (auto &queue : all)
+                if (auto found = queue.lock())
+                    queues.push_back(found);
         }
         auto end = Clock::now() + std::chrono::duration<double>(seconds);
-        for (auto &lane : lanes)
-            lane->close(true, std::chrono::duration<double>(end - Clock::now()).count());
+        for (auto &queue : queues)
+            queue->close(true, std::chrono::duration<double>(end - Clock::now()).count());
     }
 
   private:
@@ -422,7 +422,7 @@ class HostLane : public std::enable_shared_from_this<HostLane> {
     }
 
     static std::mutex all_mutex;
-    static std::vector<std::weak_ptr<HostLane>> all; // whose thread has begun
+    static std::vector<std::weak_ptr<HostQueue>> all; // whose thread has begun
     const std::string name_;
     const pid_t process_ = getpid();
     std::mutex mutex_;
@@ -430,8 +430,8 @@ class HostLane : public std::enable_shared_from_this<HostLane> {
     std::deque<c10::intrusive_ptr<HostWork>> queue_;
     bool begun_ = false, ended_ = false, closed_ = false, busy_ = false;
 };
-std::mutex HostLane::all_mutex;
-std::vector<std::weak_ptr<HostLane>> HostLane::all;
+std::mutex HostQueue::all_mutex;
+std::vector<std::weak_ptr<HostQueue>> HostQueue::all;
 
 // A call on a stream. wait() makes the current stream wait, not the thread.
 class StreamWork final : public c10d::Work {
@@ -470,7 +470,7 @@ class StreamWork final : public c10d::Work {
         return outputs_;
     }
 
-    // Waiters' streams wait for all that the lane's stream has when somebody asks first.
+    // Waiters' streams wait for all that the queue's stream has when somebody asks first.
     FuturePtr getFuture() override {
         std::lock_guard lock(mutex_);
         if (!future_) {
@@ -489,9 +489,9 @@ class StreamWork final : public c10d::Work {
 };
 
 // A stream of torch's, in whose order calls are; each waits for the current stream's work.
-class StreamLane {
+class StreamQueue {
   public:
-    StreamLane(py::object stream)
+    StreamQueue(py::object stream)
         : stream_(c10::Stream::unpack3(stream.attr("stream_id").cast<int64_t>(),
                                        stream.attr("device_index").cast<c10::DeviceIndex>(),
                                        static_cast<c10::DeviceType>(stream.attr("device_type").cast<int64_t>()))),
