@@ -46,8 +46,7 @@ def test_a_member_that_is_late_in_one_place_is_left_out_and_back(
     run(run_pes, n, "held", place, 5)
 
 
-@pytest.mark.long  # how long steps take decides in which of them who is late is missed
-@pytest.mark.parametrize(("n", "seconds"), [(3, 3), (4, 5)])
+@pytest.mark.parametrize(("n", "seconds"), [(3, 3), pytest.param(4, 5, marks=pytest.mark.long)])
 def test_several_are_late_at_once_and_again(n: int, seconds: int, run_pes: Callable) -> None:
     run(run_pes, n, "several", seconds)
 
