@@ -15,9 +15,10 @@ extern "C" {
 
 /* ---- streams ---------------------------------------------------------------------------------
  * `stream` is a cudaStream_t of this PE's GPU or, in the simulator, one that ishmemx_stream_create() made; NULL is the
- * default stream, on which the simulator does everything at once. Arrays live on the device heap, local ones anywhere
- * in the GPU's memory. An operation is started and ordered on return; it is complete, here and at its target, when the
- * stream gets past it, so that fence and quiet of a stream's own operations are its order. All can be captured. */
+ * default stream, on which the simulator does everything at once. Arrays live on the device heap, those of put, get and
+ * p also in registered memory of a GPU, local ones anywhere in the GPU's memory. An operation is started and ordered on
+ * return; it is complete, here and at its target, when the stream gets past it, so that fence and quiet of a stream's
+ * own operations are its order. All can be captured. */
 
 ISHMEMX_API int ishmemx_stream_create(void **stream);
 /* Waits for its work, as finish does. */

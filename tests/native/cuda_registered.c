@@ -43,8 +43,37 @@ static void transfers(int64_t *box, int pe, int n_pes) {
     CHECK(ishmemx_addr_accessible(box, right));
 }
 
+/* In the order of a stream; a signal is on the heap. */
+static void on_stream(int64_t *box, uint64_t *signal, int pe, int n_pes) {
+    int64_t *mine = (int64_t *)memory_of_gpu();
+    int right = (pe + 1) % n_pes, left = (pe + n_pes - 1) % n_pes;
+    void *stream;
+
+    MUST(ishmemx_stream_create(&stream));
+    for (int i = 0; i < N; i++) /* the fake driver's memory is the CPU's */
+        mine[i] = 2000 * pe + i;
+    MUST(ishmemx_put_on_stream(&ishmemx_ctx_default, box, mine, N * sizeof *mine, right, stream));
+    MUST(ishmemx_put_signal_on_stream(&ishmemx_ctx_default, box + 5, mine + 9, 8, signal, 1, ISHMEMX_SIGNAL_SET, right,
+                                      stream));
+    MUST(ishmemx_stream_finish(stream));
+    MUST(ishmemx_barrier_all());
+    CHECK(box[0] == 2000 * left && box[N - 1] == 2000 * left + N - 1 && box[5] == 2000 * left + 9 && *signal == 1);
+    MUST(ishmemx_get_on_stream(&ishmemx_ctx_default, mine, box + 5, 8, right, stream));
+    MUST(ishmemx_p_on_stream(&ishmemx_ctx_default, box + 6, &mine[8], 8, right, stream));
+    MUST(ishmemx_stream_finish(stream));
+    MUST(ishmemx_barrier_all());
+    CHECK(mine[0] == 2000 * pe + 9 && box[6] == 2000 * left + 8);
+    CHECK(ishmemx_atomic_on_stream(&ishmemx_ctx_default, ISHMEMX_ATOMIC_ADD, ISHMEMX_TYPE_INT64, box, 1, 0, right, NULL,
+                                   stream) == ISHMEMX_ERR_ARGUMENT);
+    CHECK(ishmemx_put_on_stream(&ishmemx_ctx_default, box + N, mine, 8, right, stream) == ISHMEMX_ERR_ARGUMENT);
+    *signal = 0;
+    MUST(ishmemx_barrier_all());
+    MUST(ishmemx_stream_destroy(stream));
+}
+
 int main(void) {
     ishmemx_config_t config;
+    uint64_t *signal;
     int64_t *box;
     char *memory;
     int pe, n_pes;
@@ -55,11 +84,13 @@ int main(void) {
     pe = ishmemx_my_pe();
     n_pes = ishmemx_n_pes();
     memory = memory_of_gpu();
+    MUST(ishmemx_malloc(ISHMEMX_HEAP_DEVICE, sizeof *signal, 0, 1, (void **)&signal));
     box = (int64_t *)(memory + AT);
     CHECK(ishmemx_put(&ishmemx_ctx_default, box, &pe, sizeof pe, pe) == ISHMEMX_ERR_ARGUMENT);
     for (int turn = 0; turn < 3; turn++) {
         MUST(ishmemx_register(&ishmemx_team_world, box, N * sizeof *box));
         transfers(box, pe, n_pes);
+        on_stream(box, signal, pe, n_pes);
         CHECK(ishmemx_register(&ishmemx_team_world, box + N - 1, 16) == ISHMEMX_ERR_ARGUMENT);
         CHECK(ishmemx_put(&ishmemx_ctx_default, box + N, &pe, sizeof pe, pe) == ISHMEMX_ERR_ARGUMENT);
         MUST(ishmemx_unregister(&ishmemx_team_world, box, N * sizeof *box));

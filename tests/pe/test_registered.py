@@ -64,6 +64,18 @@ TRANSFERS = """
     pyshmem.barrier_all()
     assert values(array[:11]) == [left] * 3 + [77] + [10 + left] * 3 + [left] * 3 + [1000 + left]
     assert pyshmem.addr_accessible(array, right)
+    if kind != "numpy":  # in the order of a stream
+        stream, word = pyshmem.streams.Stream(), pyshmem.new_signal(heap="device")
+        sent, seen = full(9, 500 + me), full(4, 0)
+        values(sent), values(seen)  # the streams that fill have ended
+        pyshmem.put(array[11:15], sent[:4], right, stream=stream)
+        pyshmem.put_signal(array[15:20], sent[4:], word, 1, pyshmem.SIGNAL_SET, right, stream=stream)
+        pyshmem.signal_wait_until(word, pyshmem.CMP_EQ, 1, stream=stream)
+        pyshmem.get(seen, array[11:15], right, stream=stream)
+        stream.synchronize()
+        assert values(array[11:20]) == [500 + left] * 9 and values(seen) == [500 + me] * 4
+        pyshmem.barrier_all()
+        refused(lambda: pyshmem.atomic_inc(array, right, stream=stream), ValueError, "is registered mem")
     theirs = pyshmem.ptr(array, right)
     assert (theirs is None) == (kind == "numpy" and n > 1)
     if theirs is not None:

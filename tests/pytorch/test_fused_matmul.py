@@ -74,6 +74,57 @@ def test_members_that_store_into_out_compare_where_it_is(run_pes: Callable) -> N
     assert done.stdout == "ok\nok\n"
 
 
+@pytest.mark.parametrize("check", ["0", "1"])
+@pytest.mark.parametrize("device", ["sim", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_members_store_into_an_out_that_is_registered(
+    run_pes: Callable, device: str, check: str
+) -> None:
+    code = """
+    import os, pytest, torch, pyshmem, pyshmem.fused as fused
+    from pyshmem.fused.matmul import copy_engine_of_two
+    with pyshmem.init() as job:
+        where = f"cuda:{job.gpu}" if job.device == "cuda" else "cpu"
+        x, w = torch.ones(32, 8, device=where), torch.full((8, 16), 1.0 + job.my_pe, device=where)
+        room, other = (torch.full((3, 32, 16), -1.0, device=where) for _ in range(2))
+        copied, exchange = [], copy_engine_of_two._exchange_sums
+        copy_engine_of_two._exchange_sums = lambda *given: copied.append(exchange(*given))
+        call = lambda out: fused.matmul_all_reduce(x, w, out=out, algorithm="copy_engine")
+        with pyshmem.register(room), pyshmem.register(other):
+            for turn in range(3):
+                out = room[1].fill_(-1)
+                call(out)
+                assert torch.equal(out, torch.full((32, 16), 24.0, device=where)), out
+            assert not copied
+            call(torch.empty(32, 16, device=where))
+            assert copied
+            if where != "cpu":
+                torch.cuda.synchronize()
+            if os.environ["PYSHMEM_CHECK"] == "1":
+                plain = torch.empty(32, 16, device=where)
+                for out in (room[2 * job.my_pe], (room[2], plain)[job.my_pe]):
+                    with pytest.raises(pyshmem.MismatchError, match="place of matmul_all_reduce"):
+                        call(out)
+            if where != "cpu":  # as part of a graph too
+                stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph, stream=stream):
+                    call(room[1])
+                room[1].fill_(-1)
+                pyshmem.barrier_all()
+                graph.replay()
+                torch.cuda.synchronize()
+                assert torch.equal(room[1], torch.full((32, 16), 24.0, device=where))
+            assert (room[0] == -1).all() and (room[2] == -1).all() and (other == -1).all()
+            pyshmem.barrier_all()
+        out = room[1].fill_(-1)  # no longer
+        call(out)
+        assert torch.equal(out, torch.full((32, 16), 24.0, device=where)), out
+    print("ok")
+    """
+    env = {**ALONE, "PYSHMEM_CHECK": check}
+    done = run_pes(2, code, device=device, env=env, timeout=100, check=True)
+    assert done.stdout == "ok\nok\n"
+
+
 def test_a_bias_is_that_of_the_member_whose_row_it_is_by_all_roads(run_pes: Callable) -> None:
     code = """
     import torch, pyshmem, pyshmem.fused as fused

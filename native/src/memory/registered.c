@@ -116,6 +116,21 @@ static int peer_of(const pysh_registered_t *one, int pe, const pysh_registered_p
                      (void *)one->base);
 }
 
+int pysh_registered_reach(const pysh_registered_t *one, const void *address, int pe, const char *what, char **peer_p) {
+    const pysh_registered_peer_t *peer;
+    int status = peer_of(one, pe, &peer);
+
+    if (status)
+        return status;
+    if (!one->on_gpu)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT,
+                         "%s is registered memory of the host, which the system copies between processes and no stream "
+                         "does; operations on a stream take the device heap, and put and get registered memory of GPUs",
+                         what);
+    *peer_p = peer->here + ((const char *)address - one->base);
+    return ISHMEMX_OK;
+}
+
 /* The GPU's copy engine, where a GPU's memory is on either side. */
 static int gpu_copy(void *dest, const void *source, size_t nbytes, bool nbi) {
     return nbi ? pysh.accel->copy_nbi(dest, source, nbytes) : pysh.accel->copy(dest, source, nbytes);

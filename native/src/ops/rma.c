@@ -101,16 +101,6 @@ static bool by_messages(int heap, const void *local) {
     return heap == ISHMEMX_HEAP_DEVICE || (pysh_am_is_open() && pysh_on_gpu(local));
 }
 
-/* May it be registered? What is on a heap is not. */
-static inline bool may_be_registered(const void *address) {
-    if (!atomic_load_explicit(&pysh_n_registered, memory_order_relaxed)) /* registering ends with a meeting */
-        return false;
-    for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
-        if ((uintptr_t)address - (uintptr_t)pysh.arena[heap].base < (uintptr_t)pysh.arena[heap].nbytes)
-            return false;
-    return true;
-}
-
 static int registered_put(const pysh_registered_t *to, void *dest, const void *source, size_t nbytes, int pe,
                           bool nbi) {
     int status = ISHMEMX_OK;
@@ -139,7 +129,7 @@ static inline int put_bytes(void *dest, const void *source, size_t nbytes, int p
 
     if (!nbytes)
         return ISHMEMX_OK;
-    if (__builtin_expect(may_be_registered(dest), 0)) {
+    if (__builtin_expect(pysh_may_be_registered(dest), 0)) {
         const pysh_registered_t *to = pysh_registered_find(dest, nbytes);
         if (to)
             return registered_put(to, dest, source, nbytes, pe, nbi);
@@ -167,7 +157,7 @@ static inline int get_bytes(void *dest, const void *source, size_t nbytes, int p
 
     if (!nbytes)
         return ISHMEMX_OK;
-    if (__builtin_expect(may_be_registered(source), 0)) {
+    if (__builtin_expect(pysh_may_be_registered(source), 0)) {
         const pysh_registered_t *from = pysh_registered_find(source, nbytes);
         if (from)
             return registered_get(from, dest, source, nbytes, pe, nbi);

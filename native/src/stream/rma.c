@@ -8,6 +8,7 @@
 #include "base/elements.h"
 #include "base/state.h"
 #include "base/status.h"
+#include "memory/registered.h"
 #include "node/enter.h"
 #include "ops/amo.h"
 #include "ops/amo_by_owner.h"
@@ -24,13 +25,21 @@ static int rma_begin(ishmemx_ctx_t ctx, int pe, void *stream, int *world_p) {
     return status ? status : pysh_stream_check(stream);
 }
 
+/* Where put and get reach a peer's part: also of registered memory. */
+static int reach_bytes(const void *address, size_t nbytes, int world, const char *what, char **peer_p) {
+    const pysh_registered_t *one = pysh_may_be_registered(address) ? pysh_registered_find(address, nbytes) : NULL;
+
+    return one ? pysh_registered_reach(one, address, world, what, peer_p)
+               : pysh_stream_reach(address, nbytes, world, what, peer_p);
+}
+
 int ishmemx_put_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe, void *stream) {
     char *peer = NULL;
     int world = 0, status = rma_begin(ctx, pe, stream, &world);
 
     if (status || !nbytes)
         return status;
-    if ((status = pysh_stream_reach(dest, nbytes, world, "dest", &peer)) ||
+    if ((status = reach_bytes(dest, nbytes, world, "dest", &peer)) ||
         (status = pysh_stream_local(source, "source")))
         return status;
     return peer ? pysh.accel->streams->copy(peer, source, nbytes, stream)
@@ -43,7 +52,7 @@ int ishmemx_get_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, siz
 
     if (status || !nbytes)
         return status;
-    if ((status = pysh_stream_reach(source, nbytes, world, "source", &peer)) ||
+    if ((status = reach_bytes(source, nbytes, world, "source", &peer)) ||
         (status = pysh_stream_local(dest, "dest")))
         return status;
     return peer ? pysh.accel->streams->copy(dest, peer, nbytes, stream)
@@ -55,7 +64,7 @@ int ishmemx_p_on_stream(ishmemx_ctx_t ctx, void *dest, const void *value, size_t
     int world = 0, status = rma_begin(ctx, pe, stream, &world);
 
     if (!status)
-        status = pysh_stream_reach(dest, nbytes, world, "dest", &peer);
+        status = reach_bytes(dest, nbytes, world, "dest", &peer);
     for (size_t done = 0; !status && done < nbytes; done += 8) {
         size_t piece = nbytes - done < 8 ? nbytes - done : 8;
         uint64_t bits = 0;
@@ -248,7 +257,7 @@ int ishmemx_put_signal_on_stream(ishmemx_ctx_t ctx, void *dest, const void *sour
         status = pysh_stream_reach(sig_addr, sizeof *sig_addr, world, "sig_addr", &word);
     if (!status && sig_op == ISHMEMX_SIGNAL_ADD)
         status = check_link(ISHMEMX_ATOMIC_ADD, world);
-    if (!status && nbytes && !(status = pysh_stream_reach(dest, nbytes, world, "dest", &peer)) && !(peer && word))
+    if (!status && nbytes && !(status = reach_bytes(dest, nbytes, world, "dest", &peer)) && !(peer && word))
         return far_put_signal(dest, source, nbytes, sig_addr, signal, sig_op, world, stream);
     if (!status)
         status = ishmemx_put_on_stream(ctx, dest, source, nbytes, pe, stream);

@@ -167,7 +167,7 @@ class CopyChannel:
     def send_to(
         self, member: int, address: int, nbytes: int, chunk: int, stream: int | None
     ) -> None:
-        """The same from an address on the heap to the same place of ``member``."""
+        """The same from an address on the heap, or registered, to the same place of ``member``."""
         with staged("put rows", stream):
             _put(address, address, nbytes, self._full(self.me, chunk), self.pes[member], stream)
 

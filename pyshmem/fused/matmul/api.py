@@ -204,7 +204,8 @@ def matmul_all_reduce(
 
     Arguments, completion and errors: ``matmul_reduce_scatter``. ``rows`` says who adds up which rows;
     ``out`` is (M, n), and the result is the same bit by bit on all members. If it is on the device heap,
-    it is the same tensor on both members of a team of two, which store into each other's.
+    or registered (``pyshmem.register``), it is the same tensor on both members of a team of two, which
+    store into each other's.
 
     Extension.
     """

@@ -3,19 +3,21 @@
 
 Each multiplies the other's rows first, into its own slot, from which the other fetches them to where
 its sum will be. So nothing is added twice or copied on the way, but for an ``out`` of
-``matmul_all_reduce`` that peers do not reach: its sums are made in a slot, and copied.
+``matmul_all_reduce`` that peers do not reach, which is neither on the heap nor registered: its sums are
+made in a slot, and copied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from ..._core.library import device_state, lib
 from ..._torch.launches import current_stream
 from ..._torch.tensors import heap_of
+from ...host.memory.registered import place_in_registered
 from .._shared.copy_engine import CopyChannel, SideStream, settle, side_stream
 from .arguments import FP8, Problem
 from .local import add_product, chunks_of, cuts, multiply, sent_chunks
@@ -113,7 +115,7 @@ class _Call:
     """
 
     def __init__(self, p: Problem, plan: _Pair, out: torch.Tensor) -> None:
-        self.reached = plan.results is not None and _is_reached(p, out)
+        self.reached = plan.results is not None and _is_reached(p, plan, out)
         self.in_slot = plan.results is not None and not self.reached
         mine = out if plan.results is None else out[p.rows_of(p.space.me)]
         self.places = plan.sums if self.in_slot else tuple(mine[each.rows] for each in plan.own)
@@ -233,10 +235,22 @@ def _await_sums(plan: _Pair, side: SideStream) -> None:
         plan.results.arrived(plan.other, each.number, side.handle)
 
 
-def _is_reached(p: Problem, out: torch.Tensor) -> bool:
-    """Whether the other member may store into ``out``: on the device heap, at one place on both."""
-    reached = heap_of(out) == "device"
+def _is_reached(p: Problem, plan: _Pair, out: torch.Tensor) -> bool:
+    """Whether the other member may store into ``out``: on the device heap or registered, at one place.
+
+    The same on both: what is registered with a team that has this member has the other.
+    """
+    at = out.data_ptr()
+    on_heap = heap_of(out) == "device"
+    registered = not on_heap and bool(
+        lib.ishmemx_is_registered(at, out.nbytes)
+        and lib.ishmemx_addr_accessible(at, plan.parts.pes[plan.other])
+    )
     if p.space.checking:
-        base = device_state()[lib.ISHMEMX_STATE_HEAP_BASE]
-        p.space.agree("place of matmul_all_reduce", out.data_ptr() - base if reached else "any")
-    return reached
+        where: tuple[Any, ...] = ("any",)
+        if on_heap:
+            where = (at - device_state()[lib.ISHMEMX_STATE_HEAP_BASE],)
+        elif registered:
+            where = ("registered", *place_in_registered(at))
+        p.space.agree("place of matmul_all_reduce", *where)
+    return on_heap or registered

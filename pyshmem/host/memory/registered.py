@@ -58,14 +58,25 @@ runtime.on_init(_kept.clear)  # of a job before, whose PEs have gone
 runtime.on_finalize(registered_tensors.clear)
 
 
+def place_in_registered(address: int) -> tuple[int, int]:
+    """Bytes of the registered array that an address is in, and where in it; the same on its members."""
+    begin, nbytes = next(
+        (begin, nbytes)
+        for begin, nbytes in (one._place for one in _kept.values())
+        if begin <= address < begin + nbytes
+    )
+    return nbytes, address - begin
+
+
 def register(array: Any, *, team: Team = TEAM_WORLD) -> Registration:
     """Make an array that was not made here the remote side of put and get. Collective over a team.
 
     Each member gives one of its own, of as many bytes, of NumPy or of another library. From then on
     ``put``, ``get``, ``p``, ``g``, their ``_nbi`` and the data of ``put_signal`` take it, or a
     contiguous part of it, as ``dest`` or ``source`` there, and reach the same part of the member's;
-    of memory of GPUs ``ptr`` gives that, which kernels may load and store. Nothing else takes it:
-    atomics, waits, collectives, streams, strided transfers and routines in kernels need heap memory.
+    of memory of GPUs they take ``stream=`` too, and ``ptr`` gives the member's part, which kernels may
+    load and store. Nothing else takes it: atomics, waits, collectives, strided transfers and routines
+    in kernels need heap memory.
 
     As of heap memory, no stream is waited for where a member's part is meant: what kernels write to it
     is there for others once the program has waited for them.
