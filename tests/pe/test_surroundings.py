@@ -263,6 +263,47 @@ def test_a_job_on_a_host_without_proc(run_command: Callable) -> None:
     assert "no /proc here: processes that the PEs started and left may still run" in done.stderr
 
 
+#: More on the heaps than /dev/shm has, of which nothing is left.
+LARGE = """
+import os, shutil
+import numpy as np
+import pyshmem
+
+assert shutil.disk_usage("/dev/shm").free == 0
+with pyshmem.init(heap_size="64M") as job:
+    for heap in ("host", "device"):
+        array = pyshmem.full(6 << 20, job.my_pe, dtype=np.int64, heap=heap)
+        pyshmem.put(array[:1000], np.full(1000, 7), (job.my_pe + 1) % job.n_pes)
+        pyshmem.barrier_all()
+        assert array[999] == 7 and array[1000] == array[-1] == job.my_pe
+    before = pyshmem.heap_info("device").memory
+    more = pyshmem.ones((before >> 3) + 1, dtype=np.int64, heap="device")
+    assert pyshmem.heap_info("device").memory > before and more[-1] == 1
+    assert not os.listdir("/dev/shm")[1:]  # but for what fills it
+    os.write(1, b"ok\\n")
+"""
+
+
+@pytest.mark.parametrize("conduit", ["shm", "ucx"])
+def test_heaps_do_not_need_dev_shm(run_command: Callable, tmp_path: Path, conduit: str) -> None:
+    """Containers have 64 MiB of it by default, and other programs fill it."""
+    mount = "mount -t tmpfs -o size=64k none /dev/shm"
+    fill = "head -c 64k /dev/zero > /dev/shm/full"
+    small = ["unshare", "--mount", "sh", "-c", f'{mount} && {fill} && exec "$@"', "sh"]
+    if (
+        not shutil.which("unshare")
+        or subprocess.run([*small, "true"], capture_output=True).returncode
+    ):
+        pytest.skip("no right to mount another /dev/shm")
+    if conduit == "ucx":
+        pytest.importorskip("libucx", reason="the extra ucx is not installed")
+    program = tmp_path / "program.py"
+    program.write_text(LARGE, encoding="utf-8")
+    run = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "sim", "--timeout", "60"]
+    done = run_command([*small, *run, str(program)], 90, PYSHMEM_CONDUIT=conduit)
+    assert (done.returncode, done.stdout) == (0, "ok\n" * 2), done.stderr
+
+
 #: Kernels that want MFD_NOEXEC_SEAL (8) as vm.memfd_noexec=2 does, that do not know it, that refuse all.
 KERNELS = {
     "insists": ("flags & 8 ? 0 : EACCES", 0),
