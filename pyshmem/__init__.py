@@ -31,9 +31,12 @@ import importlib as _importlib
 
 _is_openshmem = True  # a package of the same name lacks it: _core looks for it
 
+from ._core import other_project as _other_project
+
+_other_project.tell_hidden()  # before numpy is imported
+
 from ._core import library
 from ._core import moved as _moved  # noqa: F401  (finds modules under their old names)
-from ._core import other_project as _other_project
 from ._core.arrays.checks import SymmetricArray
 from ._core.errors import (
     Failure,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The other project that is imported as ``pyshmem``: who is here, and what to do (decision 21).
+"""What is imported in place of what is meant: another project (decision 21), or the program's own files.
 
-Its distribution is called pyshmem, too. Where both are installed into one environment, the files of the
-later one lie over those of the earlier one: both have an ``__init__.py``. Nothing here is imported
-before it is known whose that is, and the build runs this file as a program.
+The other project's distribution is called pyshmem, too. Where both are installed into one environment,
+the files of the later one lie over those of the earlier one: both have an ``__init__.py``. Nothing here
+is imported before it is known whose that is, and the build runs this file as a program.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from pathlib import Path
 OURS, THEIRS = "pyshmem-openshmem", "pyshmem"
 #: In its package and in no version of ours.
 _THEIR_FILES = ("_shared.py", "_cli.py")
+#: Packages that pyshmem imports when a program needs them.
+_IMPORTED = ("numba", "llvmlite", "greenlet", "cupy", "triton", "torch", "mpi4py", "ml_dtypes")
 CURE = (
     f"pip uninstall -y {THEIRS} && pip install --force-reinstall --no-deps {OURS}"
     "  # or its wheel, or its sources"
@@ -44,6 +46,33 @@ def warn_of_leftovers(folder: str) -> None:
             RuntimeWarning,
             stacklevel=3,
         )
+
+
+def _hiding(name: str) -> str | None:
+    """The file in the program's folder that is imported as a package ``name``."""
+    folder = sys.path[0] if sys.path else ""
+    if folder.endswith(("-packages", ".zip")):  # where packages are, or Python's own modules
+        return None
+    for path in (f"{name}.py", f"{name}/__init__.py"):
+        whole = os.path.join(folder or os.getcwd(), path)
+        if os.path.exists(whole):
+            return whole
+    return None
+
+
+def tell_hidden() -> None:
+    """Tell of files in the program's folder that are imported where packages are meant; PE 0 does.
+
+    Raises: ImportError (it is NumPy, without which there is nothing).
+    """
+    if hidden := _hiding("numpy"):
+        raise ImportError(f"{hidden} hides the package numpy: rename it")
+    if os.environ.get("PYSHMEM_PE", "0") != "0":
+        return
+    for name in _IMPORTED:
+        if hidden := _hiding(name):
+            told = f"{hidden} hides the package {name}: rename it"
+            warnings.warn(told, RuntimeWarning, stacklevel=3)
 
 
 def installed_beside(folder: Path) -> str | None:

@@ -143,8 +143,15 @@ def misspelt(names: Iterable[str]) -> list[str]:
     known |= {row.alias for row in SETTINGS if row.alias} | set(_OTHERS)
     told = []
     for name in sorted(set(names) - known):
-        prefix, _, own = name.partition("SHMEM_")
+        if name.upper() in known:
+            told.append(
+                f"{name} is set, but nobody reads it: settings are in capitals, {name.upper()}"
+            )
+            continue
+        prefix, _, own = name.upper().partition("SHMEM_")
         if prefix not in ("", "PY") or not own or name.startswith(_OF_TESTS):
+            continue
+        if not prefix and name != name.upper():
             continue
         import difflib  # costs a millisecond, and is seldom needed
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import sys
@@ -271,6 +272,8 @@ def _status_of(spec: JobSpec, control: NativeControl) -> int:
         return run_job(spec, control)
     except OSError as error:
         notes = " ".join(getattr(error, "__notes__", []))
+        if error.errno in (errno.EMFILE, errno.ENFILE) and "ulimit" not in notes:
+            notes += " (raise the hard limit of open files, ulimit -Hn)"
         raise click.ClickException(f"cannot start the job: {error} {notes}".rstrip()) from error
     finally:
         control.close()

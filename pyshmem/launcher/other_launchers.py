@@ -5,7 +5,10 @@ from __future__ import annotations
 
 _INSTEAD: tuple[tuple[str, str], ...] = (
     (
-        "--n --np --nprocs --ntasks --nproc-per-node --nproc_per_node --ntasks-per-node -N",
+        "--n --np --nprocs --ntasks --nproc-per-node --nproc_per_node --ntasks-per-node -N -p -ppn "
+        "--ppn --npernode -npernode --nprocs-per-node --procs-per-node --tasks-per-node --pes --npes "
+        "--n_pes --num-pes --num_pes --procs --num-procs --num_procs --num-processes --num_processes "
+        "--size --ranks --nranks --workers --num-workers --world-size --world_size -j",
         "-n 4 says how many PEs",
     ),
     (
@@ -32,6 +35,10 @@ _INSTEAD: tuple[tuple[str, str], ...] = (
     (
         "--oversubscribe --allow-run-as-root --mca --quiet -q",
         "leave it out: PEs may be more than CPUs, and root may start them",
+    ),
+    (
+        "--verbose -v --debug --display --report-bindings",
+        "python -m pyshmem info says what a job has; PYSHMEM_TRACE=FILE makes a timeline of it",
     ),
     (
         "--tag-output --output-filename --output --redirects --log-dir --log_dir",

@@ -58,6 +58,37 @@ def test_different_calls_are_told_to_all(node_size: str, run_pes: Callable) -> N
     assert done.stdout.count("told") == 2 * 2 * len(DIFFERENT)
 
 
+CROSSED = """
+import pyshmem
+with pyshmem.init(heap_size="1M") as job:
+    a, b = pyshmem.ones(4), pyshmem.zeros(4)
+    calls = [lambda: pyshmem.broadcast(b, a, 0), pyshmem.{plain}]
+    try:
+        for call in calls[:: -1 if job.my_pe else 1]:
+            call()
+        print("no error")
+    except pyshmem.MismatchError as error:
+        print(error)
+    pyshmem.barrier_all()
+"""
+
+
+@pytest.mark.parametrize(
+    ("plain", "called"),
+    [("barrier_all", "barrier_all"), ("sync_all", "team_sync"), ("drain", "drain")],
+)
+@pytest.mark.parametrize("n_pes", [2, 11])  # few PEs, and many
+def test_both_sides_hear_what_the_other_called(
+    plain: str, called: str, n_pes: int, run_pes: Callable
+) -> None:
+    done = run_pes(n_pes, CROSSED.format(plain=plain), env={"PYSHMEM_TIMEOUT": "30"}, check=True)
+    for pe in range(n_pes):
+        other, names = (0, (called, "broadcast")) if pe else (1, ("broadcast", called))
+        told = f"PE {other} called {names[1]} while PE {pe} called {names[0]}; all PEs must "
+        assert told in done.stdout
+    assert "no error" not in done.stdout
+
+
 COUNTED = """
 import numpy as np, pyshmem
 with pyshmem.init(heap_size="1M") as job:

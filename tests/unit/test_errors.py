@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import inspect
+import operator
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +18,7 @@ from environment import clean_environment
 import pyshmem
 from pyshmem._core import library
 from pyshmem._core.library import lib
+from pyshmem.host.job import meant_calls
 
 
 @pytest.fixture
@@ -320,6 +324,54 @@ def test_a_call_that_does_not_fit_is_told_the_one_that_does(call: str, told: str
     assert [line for line in lines if "File" in line] == ['  File "<string>", line 2, in <module>']
     assert lines[-1].startswith(f"it is called so: {told}")
     assert ("run -n 4 program.py" in lines[-2]) == call.startswith("init")
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("sum_reduce(1, 2, op='max')", "the operation is in the routine's name: sum_reduce, max_"),
+        ("put(dst=1, src=2, pe=3)", "the array that is written is dest"),
+        ("put(1, 2, target=3)", "the other PE is pe"),
+        ("broadcast(1, 2, src=0)", "the PE that the elements are of is root"),
+        ("put(1, 2, 3, async_op=True)", "what does not wait is a routine of its own: put_nbi"),
+        ("sum_reduce(1, 2, group=3)", "the PEs that take part are team="),
+        ("zeros(3, device='cuda')", 'where an array lies is heap="host" or heap="device"'),
+        ("put_signal(1, 2, sig=3)", "the signal's word is sig_addr"),
+        ("wait_until(1, value=3)", "what is compared with is cmp_value"),
+        (
+            "barrier_all(pyshmem.TEAM_WORLD)",
+            "it is of all PEs; of the PEs of a team it is team.sync()",
+        ),
+        ("sum_reduce(1, 2, 3)", "by its name is given what is behind the *: nelems=..."),
+    ],
+)
+def test_arguments_of_other_libraries_are_told_what_does_the_same(call: str, told: str) -> None:
+    lines = told_of(f"import pyshmem\npyshmem.{call}")
+    assert lines[-2].startswith(told)
+    assert lines[-1].startswith("it is called so: pyshmem.")
+
+
+@pytest.mark.parametrize("name", meant_calls.MADE_BY)
+def test_objects_that_the_library_makes_are_told_how_one_gets_them(name: str) -> None:
+    lines = told_of(f"import pyshmem\npyshmem.{name}()")
+    assert lines[-1] == meant_calls.MADE_BY[name]
+    assert "__init__() missing" in lines[-2]
+    for routine in re.findall(r"pyshmem\.([A-Za-z_.]+)", lines[-1]):
+        assert operator.attrgetter(routine)(pyshmem)
+
+
+def test_what_is_told_of_arguments_is_about_routines_that_there_are() -> None:
+    routines = {name: getattr(pyshmem, name) for name in pyshmem.__all__}
+    taken = {
+        parameter
+        for routine in routines.values()
+        if callable(routine) and not isinstance(routine, type)
+        for parameter in inspect.signature(routine).parameters
+    }
+    for parameter, told, others in meant_calls._INSTEAD:
+        assert parameter in (*taken, "")
+        assert parameter in told
+        assert parameter not in others
 
 
 def test_tracebacks_are_whole_again_for_who_looks_later() -> None:

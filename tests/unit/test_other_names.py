@@ -144,12 +144,15 @@ def test_an_array_has_such_names_too() -> None:
                 getattr(array, name)
         for name in OF_ARRAY.keys() & set(dir(np.ndarray)):
             assert hasattr(array, name)  # NumPy's own
-        with pytest.raises(
-            TypeError, match=r"NumPy's put, to another PE: pyshmem\.put\(dest, source"
-        ):
-            array.put(np.ones(4), 0)
-        array.put([1, 2], 7.0)
-        assert array.tolist() == [0, 7, 7, 0]
+        for given in ((np.ones(4), 0), (np.arange(2), 1), ([1, 2], 7.0), (1, 0), (array, 0, 4)):
+            with pytest.raises(
+                TypeError, match=r"To another PE it is pyshmem\.put\(dest, source, pe"
+            ):
+                array.put(*given)
+        assert array.tolist() == [0, 0, 0, 0]
+        np.put(array, [1, 2], 7.0)
+        array.put(3, 8.0, mode="clip")
+        assert array.tolist() == [0, 7, 7, 8]
 
 
 def test_python_adds_no_guess_of_its_own() -> None:

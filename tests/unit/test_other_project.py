@@ -52,6 +52,44 @@ def test_an_init_of_another_project_is_told_before_anything_fails(
     assert other_project.CURE in last
 
 
+@pytest.mark.parametrize("name", ["numpy.py", "numpy/__init__.py"])
+@pytest.mark.parametrize("words", [["p.py"], ["-c", "import pyshmem"], ["-m", "p"]])
+def test_a_file_that_hides_numpy_is_told(tmp_path: Path, name: str, words: list[str]) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).touch()
+    (tmp_path / "p.py").write_text("import pyshmem\n")
+    done = subprocess.run(
+        [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    told = done.stderr.splitlines()[-1]
+    assert told == f"ImportError: {tmp_path / name} hides the package numpy: rename it"
+
+
+@pytest.mark.parametrize("name", ["torch", "numba", "greenlet"])
+@pytest.mark.parametrize("pe", [None, "0", "1"])
+def test_a_file_that_hides_another_package_is_a_warning(
+    tmp_path: Path, name: str, pe: str | None
+) -> None:
+    (tmp_path / f"{name}.py").touch()
+    (tmp_path / "triton").mkdir()  # hides nothing: it is no package
+    (tmp_path / "p.py").write_text("import pyshmem\n")
+    places = {key: value for key, value in os.environ.items() if not key.startswith("PYSHMEM_")}
+    if pe is not None:
+        places["PYSHMEM_PE"] = pe
+    done = subprocess.run(
+        [sys.executable, "p.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=places,
+        timeout=60,
+    )
+    told = f"p.py:1: RuntimeWarning: {tmp_path / name}.py hides the package {name}: rename it"
+    assert done.returncode == 0
+    assert done.stderr.count(": rename it") == (pe != "1")
+    assert (told in done.stderr) == (pe != "1")
+
+
 def test_files_of_another_project_between_ours_are_a_warning_of_the_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

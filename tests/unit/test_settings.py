@@ -145,6 +145,18 @@ def test_a_misspelt_variable_is_told_with_what_is_meant(name: str, meant: str) -
     assert line == f"{name} is set, but is no setting: is {meant} meant?"
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["pyshmem_device", "PYSHMEM_device", "Pyshmem_Device", "shmem_debug", "PYSHMEM_Heap_Size"],
+)
+def test_a_variable_in_small_letters_is_told(name: str) -> None:
+    (line,) = misspelt([name, "HOME", "shmem_qzx", "Shmem_Debugg"])
+    assert line == f"{name} is set, but nobody reads it: settings are in capitals, {name.upper()}"
+    assert misspelt(["pyshmem_timout"]) == [
+        "pyshmem_timout is set, but is no setting: is PYSHMEM_TIMEOUT meant?"
+    ]
+
+
 def test_a_variable_like_none_of_ours_is_told_where_it_has_our_prefix() -> None:
     told = misspelt(["PYSHMEM_QZX", "SHMEM_QZX", "XPYSHMEM_TIMEOUT", "PYSHMEM_TEST_JOBS"])
     assert told == ["PYSHMEM_QZX is set, but is no setting: python -m pyshmem info shows them"]

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "agree/agree.h"
+#include "base/state.h"
 #include "base/status.h"
 #include "ishmemx.h"
 #include "node/control.h"
@@ -23,6 +24,7 @@
 static struct {
     pysh_control_t *control;
     int pe;
+    unsigned named; /* plain barriers that have told their routine */
 } own;
 
 void pysh_shm_wake_all(pysh_control_t *control) {
@@ -310,13 +312,23 @@ static int shm_exchange(const char *what, const void *mine, void *all, size_t nb
     return ISHMEMX_OK;
 }
 
+/* The first plain barriers tell their routine, as the first collectives their arguments: PEs that meet in different
+ * routines hear of both on all sides. The buffer is that of an exchange in the same epoch, and kept as long. */
 static int barrier(const char *what, bool mine, bool *all_p) {
+    pysh_control_t *control = own.control;
+
+    if (pysh.check || own.named < pysh.check_first) {
+        uint32_t epoch = epochs_of(control, own.pe) + 1;
+        pysh_exchange_name_barrier(&control->slot[own.pe].exchange[epoch & 1], epoch, what);
+        own.named++;
+    }
     return pysh_shm_arrive(own.control, own.pe, what, PYSH_ARRIVAL + (mine ? PYSH_VOTE : 0), all_p);
 }
 
 void pysh_shm_agree(pysh_control_t *control, int pe) {
     own.control = control;
     own.pe = pe;
+    own.named = 0;
 }
 
 const pysh_agree_t pysh_agree_shm = {.exchange = shm_exchange, .barrier = barrier};

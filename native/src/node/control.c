@@ -91,10 +91,15 @@ void pysh_exchange_begin(pysh_exchange_t *own, uint32_t epoch, const char *routi
     memcpy(own->bytes, mine, nbytes);
 }
 
+void pysh_exchange_name_barrier(pysh_exchange_t *own, uint32_t epoch, const char *routine) {
+    own->barrier = epoch;
+    snprintf(own->routine, sizeof own->routine, "%s", routine);
+}
+
 int pysh_exchange_mismatch(const pysh_exchange_t *theirs, uint32_t epoch, const char *what, int pe, int other) {
     return pysh_fail(ISHMEMX_ERR_MISMATCH,
                      "PE %d called %s while PE %d called %s; all PEs must call the same ones in the same order", other,
-                     theirs->epoch == epoch ? theirs->routine : "another collective routine", pe, what);
+                     theirs->epoch == epoch || theirs->barrier == epoch ? theirs->routine : "another collective routine", pe, what);
 }
 
 void pysh_control_unmap(pysh_control_t *control) {

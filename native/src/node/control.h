@@ -47,7 +47,8 @@ enum pysh_pe_state { PYSH_PE_ABSENT = 0, PYSH_PE_RUNNING, PYSH_PE_FINALIZED, PYS
 typedef struct pysh_exchange {
     alignas(PYSH_CACHE_LINE) uint32_t epoch; /* tells, as nbytes, that all PEs are in the same exchange */
     uint32_t nbytes;
-    char routine[PYSH_CACHE_LINE - 2 * sizeof(uint32_t)];
+    uint32_t barrier; /* the epoch of a plain barrier that says its routine, too */
+    char routine[PYSH_CACHE_LINE - 3 * sizeof(uint32_t)];
     alignas(PYSH_CACHE_LINE) unsigned char bytes[PYSH_EXCHANGE_BYTES];
 } pysh_exchange_t;
 
@@ -116,7 +117,9 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "atomics
 int pysh_control_map(int fd, int n_pes, pysh_control_t **control_p);
 /* Says in the own buffer that this PE is in the exchange that ends `epoch`. */
 void pysh_exchange_begin(pysh_exchange_t *own, uint32_t epoch, const char *routine, const void *mine, size_t nbytes);
-/* Fails: `pe` called `what`, and `other` something else, by its buffer: the routine if that exchanges. */
+/* A plain barrier's routine, for who is in an exchange meanwhile. Before the arrival, as above. */
+void pysh_exchange_name_barrier(pysh_exchange_t *own, uint32_t epoch, const char *routine);
+/* Fails: `pe` called `what`, and `other` something else, by its buffer: the routine if it is told there. */
 int pysh_exchange_mismatch(const pysh_exchange_t *theirs, uint32_t epoch, const char *what, int pe, int other);
 void pysh_control_unmap(pysh_control_t *control);
 /* Everything as after creation, but an abort by the launcher stays. By one process, while no other uses the segment. */

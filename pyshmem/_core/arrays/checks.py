@@ -92,13 +92,18 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
         """A view without axes of one element; NumPy's own is an array like results of functions."""
         return self.reshape(self.view(np.ndarray).squeeze(axis).shape)
 
-    def put(self, ind: Any, v: Any, mode: Any = "raise") -> None:
-        """NumPy's, which writes elements of this array."""
-        try:
-            super().put(ind, v, mode)
-        except (IndexError, TypeError, ValueError) as error:
-            told = f"{error}; this is NumPy's put, to another PE: pyshmem.put(dest, source, pe)"
-            raise type(error)(told) from None
+    def put(self, ind: Any, v: Any, mode: Any = None) -> None:
+        """NumPy's, which writes elements of this array, as ``np.put`` calls it: with a ``mode``.
+
+        Raises: TypeError (without one: an array and a number may be meant as source and PE).
+        """
+        if not isinstance(mode, str):
+            raise TypeError(
+                "put of an array is NumPy's, which writes elements of this one. To another PE it is "
+                "pyshmem.put(dest, source, pe); for elements here write array[indices] = values, or "
+                "np.put(array, indices, values)"
+            )
+        super().put(ind, v, mode)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # a protocol that somebody asks for
@@ -269,7 +274,8 @@ def _not_symmetric(name: str, array: Any) -> Exception:
     )
     return ValueError(
         f"{name} ({what}) is not on a symmetric heap: other PEs reach no ordinary arrays, and no copies "
-        "or results of arithmetic; make it with pyshmem.empty, zeros, array, ..., or pyshmem.register it"
+        "or results of arithmetic; make it with pyshmem.empty, zeros, array, ... (the host's put and "
+        "get take memory of pyshmem.register too)"
     )
 
 

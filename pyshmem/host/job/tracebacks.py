@@ -21,6 +21,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from ..._core.library import setting
+from . import meant_calls
 
 #: Files of the library begin so.
 PACKAGE = str(Path(__file__).parents[2]) + "/"
@@ -106,6 +107,11 @@ def _shown(parameter: inspect.Parameter) -> str:
 
 def call_of(name: str, routine: Callable[..., Any]) -> str:
     """How a routine is called: its parameters, and what need not be given."""
+    return f"pyshmem.{name}({', '.join(_parameters(routine))})"
+
+
+def _parameters(routine: Callable[..., Any]) -> list[str]:
+    """Its parameters as they are written, and ``*`` where only names follow."""
     written, named_only = [], False
     for parameter in inspect.signature(routine).parameters.values():
         if parameter.name == "self":
@@ -117,23 +123,27 @@ def call_of(name: str, routine: Callable[..., Any]) -> str:
         stars += "**" * (parameter.kind is parameter.VAR_KEYWORD)
         written.append(stars + _shown(parameter))
         named_only |= parameter.kind is parameter.VAR_POSITIONAL
-    return f"pyshmem.{name}({', '.join(written)})"
+    return written
 
 
-def _called(error: TypeError) -> str | None:
-    """How the routine is called that the program has called with what it does not take."""
+def _called(error: TypeError) -> list[str]:
+    """What is meant by a call that a routine does not take, and how the routine is called."""
     if unfit := _UNFIT.match(str(error)):
         name = unfit[1]
     else:
         code = next((s.tb_frame.f_code for s in _steps(error) if _is_ours(s.tb_frame)), None)
         name = "" if code is None else code.co_qualname
         if getattr(inspect.unwrap(_public(name) or object), "__code__", None) is not code:
-            return None
+            return []
+    if made := meant_calls.made_by(name):
+        return [made]
     routine = _public(name)
     with contextlib.suppress(ValueError, TypeError):  # has no signature
         if callable(routine):
-            return call_of(name, routine)
-    return None
+            own = [one.partition("=")[0] for one in _parameters(routine)]
+            meant = _STARTED if name == "init" else meant_calls.meant_by(str(error), name, own)
+            return [*([meant] if meant else []), f"it is called so: {call_of(name, routine)}"]
+    return []
 
 
 def _are_full() -> bool:
@@ -149,10 +159,8 @@ def shortened(error: BaseException) -> Iterator[TracebackType | None]:
         yield error.__traceback__
         return
     before = [(one, one.__traceback__) for one in _chain(error)]
-    if isinstance(error, TypeError) and (call := _called(error)):
-        note = f"it is called so: {call}"
-        if call.startswith("pyshmem.init("):
-            note = f"{_STARTED}\n{note}"
+    if isinstance(error, TypeError) and (called := _called(error)):
+        note = "\n".join(called)
         if note not in getattr(error, "__notes__", ()):
             error.add_note(note)
     for one, _ in before:

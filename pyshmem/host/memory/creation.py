@@ -189,9 +189,22 @@ def array(values: Any, dtype: DTypeLike = None, *, heap: str = "host") -> Any:
     if isinstance(seen, np.ndarray) or not hasattr(seen, "__cuda_array_interface__"):
         if kind is not None:
             check_real(seen, kind)
-        seen = np.asarray(seen, kind)
+        seen = _as_array(seen, kind)
         kind = seen.dtype
     return _filled("array", seen.shape, kind or seen.dtype, heap, seen)
+
+
+def _as_array(values: Any, kind: Any) -> np.ndarray[Any, Any]:
+    """NumPy's array of what a program gives as values."""
+    try:
+        return np.asarray(values, kind)
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        raise ValueError(
+            "values has rows of different lengths, and an array has one shape: make them of one length, "
+            "or an array for each"
+        ) from None
 
 
 def _seen(values: Any) -> Any:

@@ -285,7 +285,9 @@ def _block_of(array: Any, verb: str) -> Block | None:
     """The block of what an allocation returned; None for an array without elements."""
     if isinstance(array, SymmetricArray) and (why := gone(array)):
         raise ValueError(f"the array cannot be {verb}: {why}")
-    address, nbytes, _ = place(array, "array", symmetric=True, writable=False)
+    address, nbytes, _ = place(array, "array", symmetric=False, writable=False)
+    if nbytes and lib.heap_of(address, nbytes) < 0:
+        raise ValueError(_left_alone(array, address, nbytes, verb))
     if not nbytes:
         return None
     block = _blocks.get(address)
@@ -302,6 +304,19 @@ def _block_of(array: Any, verb: str) -> Block | None:
     if not block.cell[0]:  # a call that gave it back was interrupted behind that
         raise ValueError(f"the array cannot be {verb}: the heap has its memory back already")
     return block
+
+
+def _left_alone(array: Any, address: int, nbytes: int, verb: str) -> str:
+    """What is told of an array that no heap has allocated."""
+    if lib.ishmemx_is_registered(address, nbytes):
+        return f"registered memory is not {verb}: pyshmem.unregister(registration) ends it"
+    what = (
+        f"shape {tuple(getattr(array, 'shape', ()))}, {getattr(array, 'dtype', 'other elements')}"
+    )
+    return (
+        f"the array ({what}) is not on a symmetric heap and need not be {verb}: its memory goes with "
+        "it; give what pyshmem.empty, zeros, array, ... returned"
+    )
 
 
 def _drop(block: Block, why: str) -> None:
