@@ -116,10 +116,12 @@ static void aim_of(const pysh_request_t *request, char *text, size_t capacity) {
 
 /* The status is not OK when the kernel had better give up. */
 static int tell_of(pysh_kernel_wait_t *wait) {
+    static _Thread_local int64_t alone_ns; /* of the kernels that this proxy's thread serves */
     int status = pysh_node_kernel_waits(wait);
+    const char *why;
 
-    if (!status && !wait->gave_up && pysh.report_after_ns > 0 && pysh_now_ns() - wait->since_ns > pysh.report_after_ns)
-        pysh_report_long_wait("a kernel", wait->since_ns);
+    if (!status && !wait->gave_up && (why = pysh_report_due(&alone_ns, pysh_now_ns() - wait->since_ns, true)))
+        pysh_report_long_wait("a kernel", wait->since_ns, why);
     return status;
 }
 

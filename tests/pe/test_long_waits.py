@@ -114,6 +114,65 @@ def test_the_report_says_who_is_stopped(run_pes: Callable) -> None:
     assert done.stderr.count("stopped by") == 1
 
 
+#: PE 2 comes to its end while the others wait for what only it could have done.
+NOBODY_LEFT = """
+import sys
+import numpy as np
+import pyshmem
+from numba import cuda
+from pyshmem import device as shmem
+
+@cuda.jit
+def wait_for_peer(sig):
+    shmem.signal_wait_until(sig, shmem.CMP_GE, 7)
+
+with pyshmem.init(heap_size="1M", device_heap_size="1M") as job:
+    word, sig = pyshmem.zeros(2, np.int64), pyshmem.new_signal(heap="device")
+    lock = pyshmem.zeros(1, np.int64)
+    if job.my_pe == 2 and sys.argv[1] == "lock":
+        pyshmem.set_lock(lock)
+    pyshmem.barrier_all()
+    if job.my_pe < 2:
+        if sys.argv[1] == "lock":
+            pyshmem.set_lock(lock)
+        elif sys.argv[1] == "kernel":
+            wait_for_peer[1, 1](sig)
+        elif sys.argv[1] == "words":
+            pyshmem.wait_until_all(word, pyshmem.CMP_NE, 0)
+        else:
+            pyshmem.signal_wait_until(sig, pyshmem.CMP_GE, 7)
+"""
+
+
+@pytest.mark.parametrize(
+    ("who", "stands"),
+    [
+        ("lock", r"waits in set_lock \(held by PE 2\) for"),
+        ("words", r"waits in wait_until_all \(!= 0, seen 0 in element 0; 1 more\) for"),
+        ("signal", r"waits in signal_wait_until \(>= 7, seen 0\) for"),
+        ("kernel", r"waits in a kernel for"),
+    ],
+)
+def test_who_waits_for_pes_in_finalize_is_told_of_soon(
+    who: str, stands: str, run_pes: Callable
+) -> None:
+    done = run_pes(3, NOBODY_LEFT, [who], device="sim", env={"PYSHMEM_TIMEOUT": "8"})
+    assert re.search(stands, done.stderr), done.stderr
+    assert done.stderr.count("no PE is left that could end that") == 1
+    assert re.search(r"PE 2 \(pid \d+\): in finalize for", done.stderr), done.stderr
+
+
+def test_who_waits_for_a_pe_that_runs_is_not(run_pes: Callable) -> None:
+    program = NOBODY_LEFT.replace(
+        "pyshmem.barrier_all()", "pyshmem.barrier_all(); import time; wait = time.sleep"
+    ).replace(
+        "    if job.my_pe < 2:\n",
+        "    if job.my_pe == 1:\n        wait(5)\n        pyshmem.signal_set(sig, 7, 0)\n    elif job.my_pe < 2:\n",
+    )
+    done = run_pes(3, program, ["signal"], device="sim", check=True)
+    assert "waits in" not in done.stderr
+
+
 KERNEL = (
     SPEND
     + """

@@ -11,8 +11,8 @@
 #define PYSH_HELLO_MAGIC 0x4d485350u /* "PSHM"; it and `version` keep their place in all versions */
 #define PYSH_HELLO_PATH  256         /* a longer one loses its beginning */
 
-/* "PYCTRL12": raised when the layout of node/control.h changes */
-#define PYSH_CONTROL_MAGIC 0x32314c5254435950ULL
+/* "PYCTRL22": raised when the layout of node/control.h changes */
+#define PYSH_CONTROL_MAGIC 0x32324c5254435950ULL
 #define PYSH_MAX_PES       0x3ff /* of a host: a count of ten bits, see PYSH_ARRIVAL of node/control.h */
 
 /* What a PE tells about itself. All but pe, process and path must agree. */

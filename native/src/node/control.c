@@ -115,7 +115,7 @@ void pysh_control_reset(pysh_control_t *control) {
     memset(control->slot, 0, (size_t)control->n_pes * sizeof *control->slot);
 }
 
-void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns) {
+void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns, pysh_activity_t kind) {
     uint64_t words[PYSH_ACTIVITY_WORDS] = {0}, begun;
 
     if (what)
@@ -123,6 +123,8 @@ void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int6
     begun = pysh_change_begin(&slot->activity_version);
     pysh_words_store(slot->activity, words, PYSH_ACTIVITY_WORDS);
     atomic_store_explicit(&slot->activity_ns, what ? since_ns : 0, memory_order_relaxed);
+    /* relaxed: who reads it looks again and again, before anything follows from it */
+    atomic_store_explicit(&slot->activity_kind, kind, memory_order_relaxed);
     pysh_change_end(&slot->activity_version, begun);
 }
 
@@ -147,6 +149,26 @@ void pysh_control_during(const pysh_control_slot_t *slot, char *text, size_t cap
     text[0] = '\0';
     if (get_activity(slot, what))
         snprintf(text, capacity, " while this PE was in %s", what);
+}
+
+pysh_standing_t pysh_control_standing(const pysh_control_slot_t *slot) {
+    uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+
+    if (state == PYSH_PE_FINALIZED || state == PYSH_PE_LEFT)
+        return PYSH_IS_OVER;
+    if (state != PYSH_PE_RUNNING)
+        return PYSH_GOES_ON;
+    if (pysh_board_waits(&slot->board))
+        return PYSH_STANDS;
+    if (!atomic_load_explicit(&slot->activity_ns, memory_order_relaxed))
+        return PYSH_GOES_ON;
+    switch (atomic_load_explicit(&slot->activity_kind, memory_order_relaxed)) {
+    case PYSH_WAITS_FOR_WORDS:
+        return PYSH_STANDS;
+    case PYSH_WAITS_AT_THE_END:
+        return PYSH_IS_OVER;
+    }
+    return PYSH_GOES_ON;
 }
 
 static void describe_host(const pysh_control_slot_t *slot, char *text, size_t capacity) {

@@ -87,6 +87,7 @@ typedef struct pysh_control_slot {
     _Atomic uint64_t pid_namespace, pid_start;      /* with pid: which process, see process.h */
     _Atomic uint64_t activity_version;              /* of the two below: base/versioned.h */
     _Atomic int64_t activity_ns;                    /* since when, CLOCK_MONOTONIC; 0: not waiting */
+    _Atomic uint32_t activity_kind;                 /* enum pysh_activity, of that wait */
     _Atomic uint64_t activity[PYSH_ACTIVITY_WORDS]; /* text, not always terminated */
     /* Two buffers by the parity of the epoch that the barrier after the writing begins: the one of
      * epoch e is written again for e + 2, and nobody gets there before all have read it. */
@@ -132,9 +133,11 @@ pysh_process_t pysh_control_process(const pysh_control_slot_t *slot);
  * known. */
 bool pysh_control_shares_core(pysh_control_slot_t *own, pysh_control_slot_t *const *slots, int n_pes);
 /* NULL: not waiting. One thread at a time. */
-void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns);
+void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns, pysh_activity_t kind);
 /* " while this PE was in barrier_all", or nothing when it does not wait. */
 void pysh_control_during(const pysh_control_slot_t *slot, char *text, size_t capacity);
+/* How a PE stands to others' waits for memory: see pysh_node_nobody_left(). */
+pysh_standing_t pysh_control_standing(const pysh_control_slot_t *slot);
 /* One line on where a PE stands, and its kernel. */
 void pysh_control_describe_slot(const pysh_control_slot_t *slot, char *text, size_t capacity);
 /* The first reason stays; `pe` is whose failure it is, -1: no PE's. */

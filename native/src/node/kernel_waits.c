@@ -41,6 +41,12 @@ static bool read_board(const pysh_board_t *board, pysh_posted_wait_t *posted) {
     return false;
 }
 
+bool pysh_board_waits(const pysh_board_t *board) {
+    pysh_posted_wait_t posted;
+
+    return read_board(board, &posted) && !posted.gave_up;
+}
+
 static void board_write(pysh_board_t *board, const pysh_posted_wait_t *posted) {
     uint64_t begun = pysh_change_begin(&board->version);
 

@@ -11,6 +11,8 @@
 
 /* "; its kernel waits (3.2 s so far): ...", or nothing. */
 void pysh_board_describe(const pysh_board_t *board, char *text, size_t capacity);
+/* Does a kernel of the board's PE wait? */
+bool pysh_board_waits(const pysh_board_t *board);
 /* Does a kernel of this PE tell that it waits? Then what for. It tells four times a second, once it is slow. */
 bool pysh_board_own(char *text, size_t capacity);
 /* Posts the wait on the caller's own board; MISMATCH when a PE has said there that its host is in the collective. */

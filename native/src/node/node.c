@@ -36,8 +36,8 @@ void pysh_node_close(void) {
 
 /* ---- waiting ---- */
 
-void pysh_node_activity(const char *what, int64_t since_ns) {
-    pysh_control_set_activity(pysh_node.own, what, since_ns);
+void pysh_node_activity(const char *what, int64_t since_ns, pysh_activity_t kind) {
+    pysh_control_set_activity(pysh_node.own, what, since_ns, kind);
 }
 
 void pysh_node_idle(pysh_wait_t *wait, int64_t ns) {
@@ -91,6 +91,17 @@ bool pysh_node_claim_report(int64_t since_ns) {
     while (!pysh_node.slot[pe]) /* the first PE of this host: its own at the latest */
         pe++;
     return pysh_control_claim_report(&pysh_node.slot[pe]->reported_ns, since_ns);
+}
+
+bool pysh_node_nobody_left(bool *over_p) {
+    *over_p = false;
+    for (int pe = 0; pe < pysh_node.n_pes; pe++) {
+        pysh_standing_t standing = pysh_node.slot[pe] ? pysh_control_standing(pysh_node.slot[pe]) : PYSH_GOES_ON;
+        if (standing == PYSH_GOES_ON)
+            return false;
+        *over_p = *over_p || standing == PYSH_IS_OVER;
+    }
+    return true;
 }
 
 void pysh_node_describe(char *text, size_t capacity) {

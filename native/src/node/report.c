@@ -124,17 +124,48 @@ void pysh_report(char *text, size_t capacity) {
         snprintf(text + used, capacity - used, "\nPE %d's %s", pysh.pe, rings);
 }
 
-void pysh_report_long_wait(const char *what, int64_t since_ns) {
+/* How long nobody must have been left: a PE may have stored a word a moment before it came to its end. A word that all
+ * wait for may come from a thread of the program, or from elsewhere. */
+#define OVER_NS  (3 * 1000000000LL)
+#define ALONE_NS (15 * 1000000000LL)
+
+/* Of kernels on a GPU whose hosts wait for words nothing is known while they do not wait themselves. */
+static bool kernels_may_run(void) {
+    return pysh.accel && !pysh.arena[ISHMEMX_HEAP_DEVICE].cpu_visible;
+}
+
+const char *pysh_report_due(int64_t *alone_ns, int64_t waited_ns, bool for_words) {
+    int64_t now, limit;
+    bool over;
+
+    if (pysh.report_after_ns <= 0)
+        return NULL;
+    if (waited_ns > pysh.report_after_ns)
+        return " and goes on";
+    if (!for_words || !pysh_node_nobody_left(&over) || (!over && kernels_may_run())) {
+        *alone_ns = 0;
+        return NULL;
+    }
+    now = pysh_now_ns();
+    limit = over ? OVER_NS : ALONE_NS;
+    if (!*alone_ns)
+        *alone_ns = now;
+    if (now - *alone_ns < limit || waited_ns < limit)
+        return NULL;
+    return over ? ", and no PE is left that could end that: each is in finalize, has ended, or waits too; it goes on"
+                : ", and so does every PE; it goes on";
+}
+
+void pysh_report_long_wait(const char *what, int64_t since_ns, const char *why) {
     char standing[8192];
 
     if (!pysh_node_claim_report(since_ns))
         return;
     pysh_report(standing, sizeof standing);
-    pysh_sayf(
-        STDERR_FILENO,
-        "pyshmem: PE %d waits in %s for %.3g s and goes on (PYSHMEM_TIMEOUT ends such waits, PYSHMEM_REPORT_AFTER "
-        "moves this message); the PEs stand:\n%s\n",
-        pysh.pe, what, (double)(pysh_now_ns() - since_ns) * 1e-9, standing);
+    pysh_sayf(STDERR_FILENO,
+              "pyshmem: PE %d waits in %s for %.3g s%s (PYSHMEM_TIMEOUT ends such waits, PYSHMEM_REPORT_AFTER "
+              "moves this message); the PEs stand:\n%s\n",
+              pysh.pe, what, (double)(pysh_now_ns() - since_ns) * 1e-9, why, standing);
 }
 
 int ishmemx_report(char *text, size_t capacity) {

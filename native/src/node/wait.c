@@ -110,10 +110,13 @@ static int deadline_passed(const pysh_wait_t *wait) {
 static void report_if_long(pysh_wait_t *wait) {
     char name[PYSH_ACTIVITY_TEXT];
 
-    if (wait->reported || pysh.report_after_ns <= 0 || wait->waited_ns <= pysh.report_after_ns)
+    const char *why;
+
+    if (wait->reported ||
+        !(why = pysh_report_due(&wait->alone_ns, wait->waited_ns, wait->kind == PYSH_WAITS_FOR_WORDS)))
         return;
     wait->reported = true;
-    pysh_report_long_wait(named(wait, name, sizeof name), wait->start_ns);
+    pysh_report_long_wait(named(wait, name, sizeof name), wait->start_ns, why);
 }
 
 static int run_handlers(pysh_wait_t *wait) {
@@ -139,7 +142,7 @@ static void count_time(pysh_wait_t *wait, int64_t now) {
 
 /* What is published is the latest of the slow waits. */
 static void publish(void) {
-    pysh_node_activity(slow ? slow->name : NULL, slow ? slow->start_ns : 0);
+    pysh_node_activity(slow ? slow->name : NULL, slow ? slow->start_ns : 0, slow ? slow->kind : PYSH_WAITS);
 }
 
 /* What a wait sees changes. To look at that may take long, on a GPU, so nobody is kept from the list meanwhile. */
@@ -189,6 +192,10 @@ static int slow_checks(pysh_wait_t *wait, int64_t now) {
 static void list_slow(pysh_wait_t *wait) {
     char text[PYSH_ACTIVITY_TEXT];
 
+    if (wait->aim.describe)
+        wait->kind = PYSH_WAITS_FOR_WORDS;
+    else if (wait->barrier && to_the_end)
+        wait->kind = PYSH_WAITS_AT_THE_END;
     snprintf(wait->name, sizeof wait->name, "%s", named(wait, text, sizeof text));
     pthread_mutex_lock(&slow_mutex);
     wait->next_slow = slow;

@@ -18,12 +18,14 @@ typedef struct pysh_wait {
     const char *what;       /* "barrier_all", "wait_until": shown to others as this PE's activity, with `aim` */
     pysh_wait_aim_t aim;    /* set after begin */
     bool for_memory;        /* any store by another PE may end it */
+    pysh_activity_t kind;   /* as others see it, from when it is slow */
     bool reported;          /* it has been reported as long */
     bool may_sleep;         /* it is counted among the PE's sleepers: sleep.h */
     uint32_t ticket;        /* of its sleep */
     pysh_members_t members; /* of the collective that it belongs to */
     /* How long it lasts, less what the PE stood still, and until when that is counted. */
     int64_t waited_ns, checked_ns;
+    int64_t alone_ns; /* see pysh_report_due() */
     int64_t polls, start_ns, next_check_ns, next_handlers_ns, next_liveness_ns;
     struct pysh_wait *next_slow;             /* in the list of the PE's slow waits */
     struct pysh_wait *outer;                 /* that this thread is in besides, as its handlers may wait too */

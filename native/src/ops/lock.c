@@ -3,8 +3,10 @@
  * only, tells which PE is at the end of the queue. `place`, on each PE, is its own place in the queue:
  * whether it waits or holds, and who comes after it. All words are 0 while nobody has the lock. A PE whose
  * wait ended early stays in the queue: its next set_lock goes on, or finds that its turn has come. */
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/elements.h"
 #include "base/state.h"
@@ -23,7 +25,8 @@
 
 typedef struct lock {
     uint32_t *last, *place;
-    int home;
+    int home, heap;
+    int64_t offset;
 } lock_t;
 
 static int lock_amo(int op, uint32_t *word, uint32_t value, uint32_t cond, int pe, uint32_t *old_p) {
@@ -40,9 +43,7 @@ static int own(int op, const lock_t *lock, uint32_t value, uint32_t *old_p) {
 
 /* Where the lock is, and this PE's place. */
 static int lock_find(void *address, lock_t *lock, uint32_t *place_p) {
-    int heap;
-    int64_t offset;
-    int status = pysh_heap_find(address, sizeof(int64_t), "lock", &heap, &offset);
+    int status = pysh_heap_find(address, sizeof(int64_t), "lock", &lock->heap, &lock->offset);
 
     if (!status)
         status = pysh_type_check_aligned(ISHMEMX_TYPE_INT64, address, "lock");
@@ -52,8 +53,23 @@ static int lock_find(void *address, lock_t *lock, uint32_t *place_p) {
         return status;
     lock->last = address;
     lock->place = lock->last + 1;
-    lock->home = (int)(offset / PYSH_CACHE_LINE % pysh.n_pes);
+    lock->home = (int)(lock->offset / PYSH_CACHE_LINE % pysh.n_pes);
     return own(ISHMEMX_ATOMIC_FETCH, lock, 0, place_p);
+}
+
+/* Who holds it, if that is a PE whose memory is within reach. */
+static void describe(const void *of, char *text, size_t capacity) {
+    const lock_t *lock = of;
+
+    text[0] = '\0';
+    for (int pe = 0; pe < pysh.n_pes; pe++) {
+        char *peer = pysh.arena[lock->heap].cpu_visible && pysh_near(pe) ? pysh.arena[lock->heap].peer[pe] : NULL;
+        const _Atomic uint32_t *place = peer ? (const void *)(peer + lock->offset + sizeof *lock->last) : NULL;
+
+        /* relaxed: it is for people to read */
+        if (place && atomic_load_explicit(place, memory_order_relaxed) & HOLDING)
+            snprintf(text, capacity, "held by PE %d", pe);
+    }
 }
 
 static int await_place(const lock_t *lock, const char *what, uint32_t mask, bool set, uint32_t *place_p) {
@@ -61,6 +77,7 @@ static int await_place(const lock_t *lock, const char *what, uint32_t mask, bool
     int status;
 
     pysh_wait_begin(&wait, what);
+    wait.aim = (pysh_wait_aim_t){describe, lock};
     while (!(status = own(ISHMEMX_ATOMIC_FETCH, lock, 0, place_p)) && !(*place_p & mask) == set)
         if ((status = pysh_wait_pause(&wait)))
             break;

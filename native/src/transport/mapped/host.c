@@ -260,7 +260,7 @@ void pysh_host_close(const int64_t *blocks) {
         if (own.region[heap])
             empty_region(heap, blocks[heap] > 0);
     if (pysh_host.control) {
-        pysh_control_set_activity(pysh_host.slot, NULL, 0);
+        pysh_control_set_activity(pysh_host.slot, NULL, 0, PYSH_WAITS);
         pysh_host_leave();
         pysh_node_close();
         pysh_control_unmap(pysh_host.control);

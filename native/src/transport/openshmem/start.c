@@ -259,7 +259,7 @@ static int os_open(const ishmemx_config_t *config, int *pe_p, int *n_pes_p) {
     pysh_sleep_prepare();
     pysh_hello_fill(config, &hello);
     pysh_control_set_process(&pysh_os.control->slot, &hello.process);
-    pysh_control_set_activity(&pysh_os.control->slot, NULL, 0);
+    pysh_control_set_activity(&pysh_os.control->slot, NULL, 0, PYSH_WAITS);
     atomic_store(&pysh_os.control->slot.state, PYSH_PE_RUNNING);
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         own.arena[heap] = -1;
@@ -378,7 +378,7 @@ static void os_leave(void) {
 }
 
 static void os_close(const int64_t *blocks) {
-    pysh_node_activity(NULL, 0);
+    pysh_node_activity(NULL, 0, PYSH_WAITS);
     os_leave();
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         if (own.arena[heap] >= 0)
