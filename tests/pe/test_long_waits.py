@@ -163,11 +163,9 @@ def test_who_waits_for_pes_in_finalize_is_told_of_soon(
 
 
 def test_who_waits_for_a_pe_that_runs_is_not(run_pes: Callable) -> None:
+    late = "import time\n        time.sleep(5)\n        pyshmem.signal_set(sig, 7, 0)\n"
     program = NOBODY_LEFT.replace(
-        "pyshmem.barrier_all()", "pyshmem.barrier_all(); import time; wait = time.sleep"
-    ).replace(
-        "    if job.my_pe < 2:\n",
-        "    if job.my_pe == 1:\n        wait(5)\n        pyshmem.signal_set(sig, 7, 0)\n    elif job.my_pe < 2:\n",
+        "if job.my_pe < 2:\n", f"if job.my_pe == 1:\n        {late}    elif job.my_pe == 0:\n"
     )
     done = run_pes(3, program, ["signal"], device="sim", check=True)
     assert "waits in" not in done.stderr
