@@ -19,7 +19,7 @@ from ..formats.table import check_global_scale
 from .calls import combine_by_operator, dispatch_by_operator, needs_operator
 from .combine_kernels import Sum, combine_tokens
 from .dispatch import Dispatch
-from .handle import FORMATS, ExpertHandle, group_of
+from .handle import FORMATS, ExpertHandle, check_rows, group_of
 from .masked.calls import check_timeout, combine_step, refuse_operator
 from .routing import COLUMNS, chunks_of, constants_of, table_of
 
@@ -169,8 +169,8 @@ def expert_combine(
     a row travels in the dtype of ``y``.
 
     Args:
-        y: (pairs, hidden) bfloat16, float16 or float32, contiguous: a row for each of ``handle.rows``;
-            ``hidden`` and dtype are the same on all members.
+        y: (pairs, hidden) bfloat16, float16 or float32, contiguous: a row for each of ``handle.rows``,
+            not for each token that came; ``hidden`` and dtype are the same on all members.
         handle: what ``expert_dispatch`` returned; it may be used again.
         topk_weights: (tokens, k) bfloat16, float16 or float32: weights of the caller's tokens' experts.
             None where the dispatch had them, with ``timeout``: then members may be left out here, too,
@@ -191,6 +191,8 @@ def expert_combine(
     if handle.step is not None or topk_weights is None:
         _check_step(y, handle, topk_weights)
         return combine_step(y, handle, experts, out)
+    if isinstance(y, torch.Tensor) and not torch.compiler.is_compiling():
+        handle.check_pairs(y)
     if needs_operator(y, topk_weights):
         if out is not None:
             refuse_grad("expert_combine with out=", y, topk_weights)
@@ -211,12 +213,7 @@ def _check_step(y: Any, handle: ExpertHandle, topk_weights: Any) -> None:
         )
     check_tensor("y", y, FLOATS, 2)
     refuse_operator("expert_combine", y)
-    _check_rows(y, handle.rows)
-
-
-def _check_rows(y: Any, rows: torch.Tensor) -> None:
-    if y.shape[0] != rows.shape[0]:
-        raise ValueError(f"y has {y.shape[0]} rows; the handle has {rows.shape[0]} pairs")
+    handle.check_pairs(y)
 
 
 def combine(
@@ -227,7 +224,7 @@ def combine(
     check_tensor("y", y, FLOATS, 2)
     check_tensor("topk_weights", topk_weights, FLOATS, 2)
     space = workspace(team)
-    _check_rows(y, rows)
+    check_rows(y, rows)
     if topk_weights.shape != ids.shape:
         raise ValueError(
             f"topk_weights has size {tuple(topk_weights.shape)}; topk_ids had {tuple(ids.shape)}"

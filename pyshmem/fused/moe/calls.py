@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import torch
@@ -43,7 +44,10 @@ def dispatch_by_operator(
         x, ids, n_experts, quantize, mode, most, zeroed, number(team), algorithm, unit
     )
     kept = scales if quantize else None
-    return tokens, ExpertHandle(rows, offsets, kept, mode, team, ids, pairs, tokens.shape[0], unit)
+    came = None if torch.compiler.is_compiling() else weakref.ref(tokens)
+    return tokens, ExpertHandle(
+        rows, offsets, kept, mode, team, ids, pairs, tokens.shape[0], unit, came=came
+    )
 
 
 def combine_by_operator(y: Any, handle: ExpertHandle, weights: Any) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import weakref
 from typing import Any, NamedTuple
 
 import torch
@@ -158,11 +159,12 @@ class Dispatch:
 
     def _handle(
         self, mode: str, scales: Any, rows: torch.Tensor, pairs: torch.Tensor,
-        offsets: torch.Tensor, count: int,
+        offsets: torch.Tensor, tokens: torch.Tensor,
     ) -> ExpertHandle:  # fmt: skip
         return ExpertHandle(
-            rows, offsets, scales, mode, self.team, self.ids, pairs, count, self.global_scale
-        )
+            rows, offsets, scales, mode, self.team, self.ids, pairs, tokens.shape[0],
+            self.global_scale, came=weakref.ref(tokens),
+        )  # fmt: skip
 
     def in_one_kernel(self, most: int) -> tuple[torch.Tensor, ExpertHandle]:
         """Decoding."""
@@ -183,7 +185,7 @@ class Dispatch:
             )  # fmt: skip
         else:
             offsets.zero_()
-        return out, self._handle("decode", scales, rows, pairs, offsets, n * most)
+        return out, self._handle("decode", scales, rows, pairs, offsets, out)
 
     def in_step(
         self, most: int, weights: torch.Tensor, timeout: float
@@ -201,7 +203,7 @@ class Dispatch:
             self.space, self._given(), weights, most, self.experts, self._dest(out, scales),
             self._row_bytes(), tile, made, nanoseconds(timeout),
         )  # fmt: skip
-        handle = self._handle("decode", scales, rows, pairs, offsets, n * most)
+        handle = self._handle("decode", scales, rows, pairs, offsets, out)
         return out, dataclasses.replace(handle, mask=mask, step=step)
 
     def by_counts(self, given: int | None) -> tuple[torch.Tensor, ExpertHandle]:
@@ -312,7 +314,8 @@ class Dispatch:
             self._move(out, scales, positions, begun.most)
         rows, pairs, offsets = begun.made
         scales = None if scales is None else scales[:count]
-        return out[:count], self._handle("throughput", scales, rows[:total], pairs, offsets, count)
+        out = out[:count]
+        return out, self._handle("throughput", scales, rows[:total], pairs, offsets, out)
 
     def _what_is_wrong(self, count: int) -> str:
         """For people: the first of the members' experts that there are not. Collective."""

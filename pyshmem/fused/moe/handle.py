@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from typing import Any
 
 import torch
@@ -36,6 +37,15 @@ def group_of(quantize: str) -> int:
     return GROUP if found is None else found.group
 
 
+def check_rows(y: torch.Tensor, rows: torch.Tensor) -> None:
+    """Raises ValueError unless ``y`` has as many rows."""
+    if y.dim() != 2 or y.shape[0] != rows.shape[0]:
+        raise ValueError(
+            f"y has {y.shape[0] if y.dim() else 'no'} rows (size {tuple(y.shape)}); the handle has "
+            f"{rows.shape[0]} pairs"
+        )
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class ExpertHandle:
     """What ``expert_dispatch`` knows of the tokens that it brought, for grouped GEMMs and the way back.
@@ -66,6 +76,7 @@ class ExpertHandle:
     global_scale: Any = None
     mask: torch.Tensor | None = None
     step: Step | None = None
+    came: weakref.ref[torch.Tensor] | None = dataclasses.field(default=None, repr=False)
 
     @property
     def first_expert(self) -> int:
@@ -91,6 +102,23 @@ class ExpertHandle:
         if self.scales is None or self.scales.dtype == torch.float32:
             return None
         return "nvfp4" if self.scales.dtype == torch.float8_e4m3fn else "mxfp8"
+
+    def check_pairs(self, y: torch.Tensor) -> None:
+        """Raises what is wrong with the rows of ``y``, which has one for each of ``rows``.
+
+        With one expert a token there are as many tokens as pairs, in another order, and in decode mode
+        with rows that nobody wrote; tokens that came for one expert are in the order of its pairs.
+
+        Raises: ValueError.
+        """
+        check_rows(y, self.rows)
+        in_order = self.mode == "throughput" and self.offsets.shape[0] == 2
+        tokens = None if in_order or self.came is None else self.came()
+        if tokens is not None and y.numel() and y.data_ptr() == tokens.data_ptr():
+            raise ValueError(
+                "y is the tokens as they came, a row a token; it has a row for each of handle.rows: "
+                "handle.by_expert(tokens) has, and what group_matmul gives"
+            )
 
     def by_expert(self, tokens: torch.Tensor) -> torch.Tensor:
         """(pairs, hidden): a token for each pair, sorted by expert, for a GEMM that looks nothing up.

@@ -215,6 +215,24 @@ def by_engine(me: int, n: int) -> None:
         refused(ValueError, "more than twice the 1 experts", call, x, ids, n, **options)
 
 
+def tokens_as_pairs(me: int, n: int) -> None:
+    """With one expert a token there are as many tokens as pairs; they are no pairs all the same."""
+    x, ids, weights = given(me, 4, 8, 1, 2 * n, torch.float32)
+    told, combine = "y is the tokens as they came", fused.expert_combine
+    for mode in ({}, {"max_tokens": 5}):
+        tokens, handle = fused.expert_dispatch(x, ids, 2 * n, **mode)
+        if len(tokens):
+            refused(ValueError, told, combine, tokens, handle, weights)
+            refused(ValueError, told, combine, tokens.relu_()[:], handle, weights)
+        combine(handle.by_expert(tokens), handle, weights)
+    x.requires_grad_()
+    tokens, handle = fused.expert_dispatch(x, ids, 2 * n, max_tokens=5)
+    refused(ValueError, told, combine, tokens, handle, weights)
+    combine(handle.by_expert(tokens), handle, weights)
+    tokens, handle = fused.expert_dispatch(x.detach(), ids.clamp(max=n - 1), n)
+    combine(tokens, handle, weights)  # of one expert a member: in the order of its pairs
+
+
 def refusals(me: int, n: int) -> None:
     x, ids, weights = given(me, 4, 8, 2, n, torch.float32)
     call = fused.expert_dispatch
@@ -242,6 +260,7 @@ def refusals(me: int, n: int) -> None:
         ValueError, "topk_weights", fused.expert_combine, y, handle, weights[:, :1].contiguous()
     )
     refused(TypeError, "handle", fused.expert_combine, y, None, weights)
+    tokens_as_pairs(me, n)
     more, many = torch.zeros(tokens.shape[0] + 1, 8), f"the handle have {tokens.shape[0]}"
     refused(ValueError, many, fused.group_matmul, more, torch.ones(1, 8, 2), handle)
     if n > 1 and os.environ.get("PYSHMEM_CHECK") == "1":

@@ -199,6 +199,11 @@ def refusals() -> None:
     fused.expert_combine(y, handle)
     with pytest.raises(RuntimeError, match="another step"):
         fused.expert_combine(y, handle)
+    one = {"max_tokens": MOST, "timeout": 50, "topk_weights": weights[:, :1].contiguous()}
+    tokens, handle = call(x, ids[:, :1].contiguous(), LOCAL * n, **one)
+    with pytest.raises(ValueError, match="y is the tokens as they came"):
+        fused.expert_combine(tokens, handle)
+    fused.expert_combine(handle.by_expert(tokens), handle)
     _, plain = call(x, ids, LOCAL * n, max_tokens=MOST)
     with pytest.raises(ValueError, match="topk_weights is None"):
         fused.expert_combine(y, plain)
