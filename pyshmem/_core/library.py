@@ -341,9 +341,14 @@ def checks_order() -> bool:
     return not failed and bool(value[0] & RECORDED)
 
 
+def checks_deliver() -> bool:
+    """Is what may be late late, PYSHMEM_CHECK=deliver, in a job that records?"""
+    return checks_order() and bool(setting_number("CHECK") & lib.ISHMEMX_CHECK_DELIVER)
+
+
 def refuse_deliver(what: str) -> None:
     """Raise UnsupportedError where PYSHMEM_CHECK=deliver cannot delay what a part of pyshmem does."""
-    if checks_order() and setting_number("CHECK") & lib.ISHMEMX_CHECK_DELIVER:
+    if checks_deliver():
         raise errors.UnsupportedError(f"PYSHMEM_CHECK=deliver does not follow {what} yet")
 
 

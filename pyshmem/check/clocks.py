@@ -189,7 +189,10 @@ _SENT = (Kind.DELIVERED, Kind.SIGNALLED)
 
 
 class Programs:
-    """Clocks of Triton's programs, by agent, where the library's own kernels are followed; else none.
+    """Clocks of Triton's programs, by agent.
+
+    ``told``: as of the last fence or release, of which what is relaxed tells. The others are there where
+    the library's own kernels are followed.
 
     A program is one agent. Its threads are as far apart as its barriers say: a release tells of what was
     stored before the last barrier, and what a wait has seen is known to all behind the next.
@@ -200,19 +203,27 @@ class Programs:
         self.followed = False
         self.fenced: dict[int, Clock] = {}  # what a store tells of: as of the last fence
         self.seen: dict[int, Clock] = {}  # what some of the threads have seen since the barrier
+        self.told: dict[int, Clock] = {}
         self._met: dict[int, Clock] = {}  # as of the last barrier
 
     def begin(self, agent: int, clock: Clock) -> None:
         """A program begins, and knows what the launch does."""
+        self.told[agent] = clock.copy()
         if self.followed:
             self._met[agent], self.fenced[agent] = clock.copy(), clock.copy()
             self.seen[agent] = Clock()
 
     def end(self, agent: int, clock: Clock) -> None:
         """It has ended."""
+        self.told.pop(agent, None)
         if self.followed and agent in self.seen:
             clock.join(self.seen.pop(agent), self._lanes)
             del self._met[agent], self.fenced[agent]
+
+    def tell(self, agent: int, clock: Clock) -> None:
+        """A fence, or a release, of a program."""
+        if agent in self.told:
+            self.told[agent] = clock.copy()
 
     def barrier(self, agent: int, clock: Clock) -> None:
         """Its threads meet."""

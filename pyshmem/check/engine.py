@@ -148,6 +148,7 @@ class Engine:
             (0, 0),
         )  # of the last call that does not block
         self._locks: dict[tuple[int, int], Clock] = {}
+        self._is_relaxed = False  # what the rest of the record sends tells of nothing since a fence
         self.programs = Programs(self.lanes)
         #: By PE, heap and first byte: what was freed there last.
         self._gone: dict[tuple[int, int, int], Block] = {}
@@ -163,6 +164,7 @@ class Engine:
             "A": self._tell_more, "S": self._synchronize, "K": self._quiet_kernels,
             "u": self._unset, "o": self._of_old, "I": self._follow_internals,
             "P": self._program_barrier, "Pf": self._program_fence, "Yp": self._seen_by_threads,
+            "R": self._relaxed,
         }  # fmt: skip
 
     # ---- records ---------------------------------------------------------------------------------
@@ -178,6 +180,7 @@ class Engine:
         if routine != "finalize" or agent not in self._raised:  # which a PE that fails goes through
             self._raised.discard(agent)
             self.standing[agent] = Standing(routine, site, ())
+        self._is_relaxed = False
         for code, *given in effects:
             self._effects[code](call, *given)
 
@@ -191,8 +194,9 @@ class Engine:
         return found
 
     def _released_to(self, call: _Call, pe: int) -> Clock:
-        """What goes with what is sent to ``pe`` now."""
-        clock = self.programs.fenced.get(call.agent, call.clock)
+        """What goes with what is sent to ``pe`` now; if relaxed, of a program's last fence."""
+        clocks = self.programs.told if self._is_relaxed else self.programs.fenced
+        clock = clocks.get(call.agent, call.clock)
         return clock.released_to(pe, self.lanes)
 
     def block_at(self, heap: int, low: int) -> Block | None:
@@ -511,6 +515,11 @@ class Engine:
     def _quiet(self, call: _Call, ctx: Any, targets: tuple[int, ...] | None) -> None:
         to = None if targets is None else frozenset(targets)
         call.clock.quiet(self.lanes, call.pe, ctx, to)
+        if ctx is None and to is None:
+            self.programs.tell(call.agent, call.clock)
+
+    def _relaxed(self, _: _Call) -> None:
+        self._is_relaxed = True
 
     def _quiet_kernels(self, call: _Call) -> None:
         """In the order of a stream: of what kernels before it have issued."""

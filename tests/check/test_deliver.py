@@ -14,8 +14,8 @@ from test_order import HERE, RIGHT, groups, needs
 
 RUN = [sys.executable, "-m", "pyshmem", "run", "--timeout", "160"]
 LATE = sorted(HERE.glob("late/*.py"))
-#: Of torch and Triton it says that it cannot delay what they do.
-DELAYED = [path for path in RIGHT if not path.name.startswith(("torch_", "triton_"))]
+#: Of torch and streams it says that it cannot delay what they do.
+DELAYED = [path for path in RIGHT if not path.name.startswith(("torch_", "stream_"))]
 
 
 def command(program: Path, *options: str) -> list[str]:
@@ -24,7 +24,13 @@ def command(program: Path, *options: str) -> list[str]:
 
 
 #: Those that the regular tests run.
-SOME = ("put_then_flag", "source_reused", "fence_for_another_pe", "kernel_put_then_flag")
+SOME = (
+    "put_then_flag",
+    "source_reused",
+    "fence_for_another_pe",
+    "kernel_put_then_flag",
+    "triton_stored_here",
+)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +127,6 @@ def test_who_waits_for_what_never_comes_times_out(run_command: Callable) -> None
     [
         (["--check=order", "--seed", "1", "-c", "pass"], "are of --check=deliver"),
         (["--check=deliver", "--seeds", "2", "/bin/true"], "is of programs in Python"),
-        (["--check=deliver", "-c", "import pyshmem.triton"], "deliver does not follow kernels of"),
     ],
 )
 def test_what_it_is_not_for_is_refused(

@@ -47,9 +47,17 @@ class _Sent(NamedTuple):
     """An operation that has not arrived."""
 
     call: Callable[[], Any]
-    key: tuple[int, int]  # context and PE, between which a fence orders
+    key: tuple[int, int]  # context and PE, between which a fence orders; or of a program of Triton
     epoch: int  # how many fences came before
     due: int  # the turn at which it arrives, if nothing makes it arrive before
+    place: tuple[int, int] | None = None  # addresses: what is stored at one place stays in order
+    target: int | None = None  # of a program's store: the PE, if it is one
+
+    def follows(self, other: _Sent) -> bool:
+        """Does it arrive after ``other``, which was sent before?"""
+        return self.key == other.key and (
+            other.epoch < self.epoch or _overlap(self.place, other.place)
+        )
 
 
 class Held:
@@ -199,6 +207,56 @@ class Held:
         else:
             self._step()
 
+    # ---- programs of Triton ----------------------------------------------------------------------
+
+    @property
+    def is_free(self) -> bool:
+        """Whether turns were given up: nothing is late from here on."""
+        return self._turns.free
+
+    def keep(
+        self, call: Call, key: tuple[int, int], place: tuple[int, int], target: int | None
+    ) -> None:
+        """A store of a program to some addresses, on the heap of ``target``, or of several PEs."""
+        self._sent.append(_Sent(call, key, 0, self._due(), place, target))
+        self._arrive(False)
+
+    def keep_request(self, call: Call, target: int) -> None:
+        """A request for a copy engine, also one for this PE: it is done some time before quiet."""
+        self._sent.append(_Sent(call, (0, target), self._epochs.get(0, 0), self._due()))
+        self._arrive(False)
+
+    def arrives_at(self, key: tuple[int, int], low: int, high: int) -> None:
+        """A program looks at addresses, and sees what it has stored there."""
+        if self._sent:
+            here = low, high
+            self._arrives(one for one in self._sent if one.key == key and _overlap(one.place, here))
+
+    def some_arrives(self, key: tuple[int, int]) -> bool:
+        """Something of a program arrives, in whatever order; False: there was nothing."""
+        left = [one for one in self._sent if one.key == key]
+        if left:
+            if self.random.random() < 0.2:
+                self._turns.pass_on()
+            self._arrives([self.random.choice(left)])
+        return bool(left)
+
+    def pass_on(self) -> None:
+        """Other PEs come first."""
+        self._turns.pass_on()
+
+    def kernel_ends(self) -> None:
+        """What its programs have stored here is there; the rest is as what the host has put."""
+        mine = (None, self._pe)
+        self._arrives(one for one in self._sent if one.key[0] < 0 and one.target in mine)
+        epoch = self._epochs.get(0, 0)
+        self._sent = [
+            one
+            if one.key[0] >= 0
+            else one._replace(key=(0, -1 if one.target is None else one.target), epoch=epoch)
+            for one in self._sent
+        ]
+
     # ---- what is on its way ----------------------------------------------------------------------
 
     def _send(self, name: str, function: Call, bound: inspect.BoundArguments) -> Any:
@@ -213,15 +271,19 @@ class Held:
 
     def send(self, call: Callable[[], Any], ctx: int, target: int) -> Any:
         """``call`` sends something to PE ``target``: now, or later."""
-        chance = self.random.random()
+        due = self._due()
         if target == self._pe or self._turns.free:
             with log.unseen():
                 return call()
-        late = self.random.randrange(1, 10) if chance < 0.7 else self.random.randrange(200, 800)
-        due = self._turns.step + (0 if chance < 0.3 else late)
         self._sent.append(_Sent(call, (ctx, target), self._epochs.get(ctx, 0), due))
         self._arrive(False)
         return None
+
+    def _due(self) -> int:
+        """A turn in which what is sent now arrives."""
+        chance = self.random.random()
+        late = self.random.randrange(1, 10) if chance < 0.7 else self.random.randrange(200, 800)
+        return self._turns.step + (0 if chance < 0.3 else late)
 
     def fence(self, ctx: int) -> None:
         """What is sent later to a PE passes nothing of what was."""
@@ -275,8 +337,9 @@ class Held:
         self._turns.due(min((one.due for one in self._sent), default=NEVER))
 
     def _one(self, sent: _Sent) -> None:
-        self._sent.remove(sent)
-        before = [one for one in self._sent if one.key == sent.key and one.epoch < sent.epoch]
+        at = self._sent.index(sent)
+        before = [one for one in self._sent[:at] if sent.follows(one)]
+        del self._sent[at]
         self.random.shuffle(before)
         for one in before:
             if one in self._sent:
@@ -293,6 +356,11 @@ def made(n_pes: int) -> Held | None:
     """What keeps this PE's operations; None: the launcher has made no file for turns."""
     fd, pe = setting_number("CHECK_TURNS_FD"), runtime.current().my_pe
     return None if fd < 0 else Held(Turns(fd, pe, n_pes), pe)
+
+
+def _overlap(one: tuple[int, int] | None, other: tuple[int, int] | None) -> bool:
+    """Have two ranges of addresses bytes in common?"""
+    return one is not None and other is not None and one[0] < other[1] and other[0] < one[1]
 
 
 def _number(meeting: Any) -> int:

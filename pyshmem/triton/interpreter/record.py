@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import zlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,14 +19,14 @@ import numpy as np
 import triton.language as tl
 
 from ..._core.errors import UnsupportedError
-from ..._core.library import refuse_deliver
+from ..._core.library import checks_deliver
 from ..._foreign import triton_interpreter as foreign
 from ..._foreign.triton_interpreter import get_np_dtype
 from ...check import effects, memory
 from ...check import log as check_log
 from ...check.effects import Effects
 from ...check.log import inside, now
-from ...check.record import log
+from ...check.record import held, log
 from ..runtime import constants as words
 from ..runtime import context as job
 from . import scheduler
@@ -38,6 +38,7 @@ _SEEN = ("tile", "signals", "collectives", "dist")
 _UNITS = ("ll_channels", "primitives.ring", "primitives.by_proxy", "requests")
 _PACKAGE = __package__.rpartition(".")[0] + "."
 _calls: Counter[Any] = Counter()
+_late: Any = None  # the module of that name, with PYSHMEM_CHECK=deliver
 
 
 def _write(name: str, did: Effects) -> None:
@@ -71,11 +72,29 @@ def begins(grid: Any) -> None:
 
 def ends(grid: Any, programs: int) -> None:
     """The kernel has ended, and here the launch with it."""
+    if _late is not None:
+        _late.kernel_ends()
     if grid.internal:
         return
     log().write(now(), 0, "launch", [("J", 1, programs)])
     for key, count in grid.met.items():
         _calls[key] += count
+
+
+def turned(grid: Any, idle: bool) -> bool:
+    """All programs have had their turn: so have other PEs, with PYSHMEM_CHECK=deliver.
+
+    ``idle``: they only waited. False: it is off.
+    """
+    delivery = held()
+    if delivery is None:
+        return False
+    if grid.ready:
+        delivery.round(idle)
+        programs = list(grid.ready)
+        delivery.random.shuffle(programs)
+        grid.ready = deque(programs)
+    return True
 
 
 # ---- elements ------------------------------------------------------------------------------------
@@ -192,6 +211,7 @@ def _store(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 # ---- atomics -------------------------------------------------------------------------------------
 
+_RELAXED: Effects = [("R",)]
 _CHANGES = {"ADD": "add", "XCHG": "set"}
 
 
@@ -207,9 +227,9 @@ def _words_of(pointers: Any, mask: Any) -> list[tuple[int, tuple[int, int, int, 
 
 
 def _released(sem: Any) -> Effects:
-    """A release goes out behind all that the program has stored."""
-    done = ("Pf",) if check_log.internals else ("Q", None, None)
-    return [done] if "RELEASE" in str(sem).upper() else []
+    """A release goes out behind all that the program has stored; else it tells of nothing since."""
+    done, not_done = (("Pf",), []) if check_log.internals else (("Q", None, None), _RELAXED)
+    return [done] if "RELEASE" in str(sem).upper() else not_done
 
 
 def _integers(handle: Any, mask: Any) -> list[int | None]:
@@ -229,10 +249,11 @@ def _atomically(
     """``did``, an atomic operation on each element, between its records; it returns the old values."""
     places, name = _words_of(pointers, mask), _name("atomic")
     begun = [("b", *place[:3], op, values[n]) for n, place in places]
-    _write(name, [*_released(sem), *begun] if places else [])
+    order = _released(sem)
+    _write(name, [*order, *begun] if places else [])
     result = did()
     old = _integers(result, mask)
-    done: Effects = []
+    done: Effects = [*order] if places and order == _RELAXED else []
     for n, place in places:
         now_is = op
         if op == "compare":
@@ -300,6 +321,8 @@ def called(function: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     if check_log.internals:
         describe, hides = None, ours and module in _UNITS
     bind = effects.Binder(function)
+    if ours and _late is not None:
+        plain = _late.called(module, name, bind, plain)
 
     def call(*arguments: Any, **named: Any) -> Any:
         program = scheduler.current()
@@ -350,7 +373,7 @@ def _deliver(a: dict[str, Any]) -> effects.Described:
     op = "add" if _number(a["sig_op"]) == _number(words.SIGNAL_ADD) else "set"
     sent = ("d", _number(a["pe"]), None, 0, (heap, low, low + 8), op, _number(a["signal"]))
     relaxed = getattr(a["sem"], "value", a["sem"]) == "relaxed"
-    return [sent] if relaxed else [("Q", None, None), sent], None
+    return [*_RELAXED, sent] if relaxed else [("Q", None, None), sent], None
 
 
 def _stands(span: _Words, rows: Any, cmp: int, how: str = "all") -> Effects:
@@ -552,7 +575,12 @@ _DESCRIBED: dict[tuple[str, str], Any] = {
 
 def install() -> None:
     """Put records around the interpreter's loads, stores and atomics."""
-    refuse_deliver("kernels of Triton")
+    global _late
+    if checks_deliver():
+        from . import late
+
+        _late = late
+        late.install()
     if check_log.internals:
         from . import internals
 

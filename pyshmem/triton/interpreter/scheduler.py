@@ -51,6 +51,7 @@ class Program:
         self.polled: Any = None
         self.loaded: Any = None
         self.met: Counter[Any] = Counter()
+        self.inside = 0  # of ``late``: calls of the library's functions that it is in
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
@@ -101,6 +102,8 @@ class Grid:
                 for _ in range(round_size):
                     program = _current = self.ready.popleft()
                     _resume(program)
+                if RECORD is not None and RECORD.turned(self, self.pausing >= round_size):
+                    continue
                 if self.pausing >= round_size:  # nobody did anything but wait: others need the core
                     time.sleep(idle)
                     idle = min(2 * idle, self.IDLE[1])
