@@ -224,12 +224,20 @@ def before_release(sem: tl.constexpr):
 
 
 _BITWISE = {ATOMIC_AND.value: "and", ATOMIC_OR.value: "or", ATOMIC_XOR.value: "xor"}
+#: By the host's names.
+_ATOMICS = {**_BITWISE, ATOMIC_ADD.value: "add", ATOMIC_XCHG.value: "swap"}
 
 
 @triton.constexpr_function
 def has_atomic(dtype, op):
     """Refuses an atomic operation that a dtype does not have."""
     return has_bits(dtype, _BITWISE[op]) if op in _BITWISE else True
+
+
+@triton.constexpr_function
+def host_name(op):
+    """What the host calls an atomic operation."""
+    return _ATOMICS[op]
 
 
 @device_function
@@ -244,6 +252,45 @@ def word_on_pe(pointer, mask, pe, op: tl.constexpr, sem: tl.constexpr, ctx):
 
 
 @device_function
+def fetch_here(place, value, op: tl.constexpr, mask, sem: tl.constexpr, scope: tl.constexpr):
+    """Triton's own operation ``op`` on what loads and stores reach at ``place``; what was there."""
+    if op == ATOMIC_ADD:
+        return tl.atomic_add(place, value, mask=mask, sem=sem, scope=scope)
+    elif op == ATOMIC_AND:
+        return tl.atomic_and(place, value, mask=mask, sem=sem, scope=scope)
+    elif op == ATOMIC_OR:
+        return tl.atomic_or(place, value, mask=mask, sem=sem, scope=scope)
+    elif op == ATOMIC_XOR:
+        return tl.atomic_xor(place, value, mask=mask, sem=sem, scope=scope)
+    elif op == ATOMIC_MIN:
+        return tl.atomic_min(place, value, mask=mask, sem=sem, scope=scope)
+    elif op == ATOMIC_MAX:
+        return tl.atomic_max(place, value, mask=mask, sem=sem, scope=scope)
+    else:
+        return tl.atomic_xchg(place, value, mask=mask, sem=sem, scope=scope)
+
+
+@device_function
+def fetch_by_proxy(pointer, value, pe, op: tl.constexpr, ctx, mask, sem: tl.constexpr):
+    """The same where the host does it; a minimum or maximum, which it has not, by compare-and-swap."""
+    if (op == ATOMIC_MIN) | (op == ATOMIC_MAX):
+        return extreme_by_proxy(pointer, value, pe, op == ATOMIC_MAX, op, ctx, mask, sem)
+    else:
+        return atomic_by_proxy(pointer, value, 0, pe, host_name(op), op, ctx, mask, sem)
+
+
+@device_function
+def _atomic(
+    pointer, value, pe, op: tl.constexpr, ctx, mask, sem: tl.constexpr, scope: tl.constexpr
+):
+    """What the operations below are."""
+    if all_p2p():
+        return fetch_here(word_on_pe(pointer, mask, pe, op, sem, ctx), value, op, mask, sem, scope)
+    else:
+        return fetch_by_proxy(pointer, value, pe, op, ctx, mask, sem)
+
+
+@device_function
 def atomic_add(
     pointer, value, pe, ctx, mask=None, sem: tl.constexpr = _ACQ_REL, scope: tl.constexpr = _SYS
 ):  # fmt: skip
@@ -252,16 +299,7 @@ def atomic_add(
     Example: ``before = shmem.atomic_add(counter, 1, right, ctx)``
     Spec: shmem_atomic_fetch_add.
     """
-    if all_p2p():
-        return tl.atomic_add(
-            word_on_pe(pointer, mask, pe, ATOMIC_ADD, sem, ctx),
-            value,
-            mask=mask,
-            sem=sem,
-            scope=scope,
-        )
-    else:
-        return atomic_by_proxy(pointer, value, 0, pe, "add", ATOMIC_ADD, ctx, mask, sem)
+    return _atomic(pointer, value, pe, ATOMIC_ADD, ctx, mask, sem, scope)
 
 
 @device_function
@@ -285,16 +323,7 @@ def atomic_and(
     Example: ``before = shmem.atomic_and(counter, 7, right, ctx)``
     Spec: shmem_atomic_fetch_and.
     """
-    if all_p2p():
-        return tl.atomic_and(
-            word_on_pe(pointer, mask, pe, ATOMIC_AND, sem, ctx),
-            value,
-            mask=mask,
-            sem=sem,
-            scope=scope,
-        )
-    else:
-        return atomic_by_proxy(pointer, value, 0, pe, "and", ATOMIC_AND, ctx, mask, sem)
+    return _atomic(pointer, value, pe, ATOMIC_AND, ctx, mask, sem, scope)
 
 
 @device_function
@@ -306,16 +335,7 @@ def atomic_or(
     Example: ``before = shmem.atomic_or(counter, 7, right, ctx)``
     Spec: shmem_atomic_fetch_or.
     """
-    if all_p2p():
-        return tl.atomic_or(
-            word_on_pe(pointer, mask, pe, ATOMIC_OR, sem, ctx),
-            value,
-            mask=mask,
-            sem=sem,
-            scope=scope,
-        )
-    else:
-        return atomic_by_proxy(pointer, value, 0, pe, "or", ATOMIC_OR, ctx, mask, sem)
+    return _atomic(pointer, value, pe, ATOMIC_OR, ctx, mask, sem, scope)
 
 
 @device_function
@@ -327,16 +347,7 @@ def atomic_xor(
     Example: ``before = shmem.atomic_xor(counter, 7, right, ctx)``
     Spec: shmem_atomic_fetch_xor.
     """
-    if all_p2p():
-        return tl.atomic_xor(
-            word_on_pe(pointer, mask, pe, ATOMIC_XOR, sem, ctx),
-            value,
-            mask=mask,
-            sem=sem,
-            scope=scope,
-        )
-    else:
-        return atomic_by_proxy(pointer, value, 0, pe, "xor", ATOMIC_XOR, ctx, mask, sem)
+    return _atomic(pointer, value, pe, ATOMIC_XOR, ctx, mask, sem, scope)
 
 
 @device_function
@@ -348,16 +359,7 @@ def atomic_min(
     Example: ``before = shmem.atomic_min(counter, 7, right, ctx)``
     Extension.
     """
-    if all_p2p():
-        return tl.atomic_min(
-            word_on_pe(pointer, mask, pe, ATOMIC_MIN, sem, ctx),
-            value,
-            mask=mask,
-            sem=sem,
-            scope=scope,
-        )
-    else:
-        return extreme_by_proxy(pointer, value, pe, False, ATOMIC_MIN, ctx, mask, sem)
+    return _atomic(pointer, value, pe, ATOMIC_MIN, ctx, mask, sem, scope)
 
 
 @device_function
@@ -369,16 +371,7 @@ def atomic_max(
     Example: ``before = shmem.atomic_max(counter, 7, right, ctx)``
     Extension.
     """
-    if all_p2p():
-        return tl.atomic_max(
-            word_on_pe(pointer, mask, pe, ATOMIC_MAX, sem, ctx),
-            value,
-            mask=mask,
-            sem=sem,
-            scope=scope,
-        )
-    else:
-        return extreme_by_proxy(pointer, value, pe, True, ATOMIC_MAX, ctx, mask, sem)
+    return _atomic(pointer, value, pe, ATOMIC_MAX, ctx, mask, sem, scope)
 
 
 @device_function
@@ -390,16 +383,7 @@ def atomic_xchg(
     Example: ``before = shmem.atomic_xchg(counter, 7, right, ctx)``
     Spec: shmem_atomic_swap.
     """
-    if all_p2p():
-        return tl.atomic_xchg(
-            word_on_pe(pointer, mask, pe, ATOMIC_XCHG, sem, ctx),
-            value,
-            mask=mask,
-            sem=sem,
-            scope=scope,
-        )
-    else:
-        return atomic_by_proxy(pointer, value, 0, pe, "swap", ATOMIC_XCHG, ctx, mask, sem)
+    return _atomic(pointer, value, pe, ATOMIC_XCHG, ctx, mask, sem, scope)
 
 
 @device_function

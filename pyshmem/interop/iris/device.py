@@ -12,7 +12,6 @@ from ...triton.primitives.backend import device_function
 from ...triton.primitives.by_proxy import (
     atomic_by_proxy,
     check_pe,
-    extreme_by_proxy,
     load_by_proxy,
     store_by_proxy,
 )
@@ -32,7 +31,14 @@ from ...triton.runtime.constants import (
     PUT,
     STORE,
 )
-from ...triton.tile import before_release, check_tile, has_atomic, like
+from ...triton.tile import (
+    before_release,
+    check_tile,
+    fetch_by_proxy,
+    fetch_here,
+    has_atomic,
+    like,
+)
 
 _ACQ_REL, _SYS, _NONE = tl.constexpr("acq_rel"), tl.constexpr("sys"), tl.constexpr("")
 
@@ -154,18 +160,25 @@ def copy(
 
 
 @device_function
+def _atomic(
+    pointer, val, here, there, heap_bases, op: tl.constexpr, mask, sem: tl.constexpr,
+    scope: tl.constexpr, hint: tl.constexpr,
+):  # fmt: skip
+    order: tl.constexpr = sem or "acq_rel"
+    if all_p2p():
+        before_release(order)
+        remote = _translate(pointer, mask, op, here, there, heap_bases, hint)
+        return fetch_here(remote, val, op, mask, order, scope or "sys")
+    return fetch_by_proxy(pointer, val, there, op, running_job(), mask, order)
+
+
+@device_function
 def atomic_add(
     pointer, val, from_rank, to_rank, heap_bases, mask=None, sem: tl.constexpr = _ACQ_REL,
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Add to the elements at ``pointer`` on ``to_rank``; what they were."""
-    if all_p2p():
-        before_release(sem or "acq_rel")
-        remote = _translate(pointer, mask, ATOMIC_ADD, from_rank, to_rank, heap_bases, hint)
-        return tl.atomic_add(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return atomic_by_proxy(
-        pointer, val, 0, to_rank, "add", ATOMIC_ADD, running_job(), mask, sem or "acq_rel"
-    )
+    return _atomic(pointer, val, from_rank, to_rank, heap_bases, ATOMIC_ADD, mask, sem, scope, hint)
 
 
 @device_function
@@ -183,12 +196,8 @@ def atomic_xchg(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Replace the elements at ``pointer`` on ``to_rank``; what they were."""
-    if all_p2p():
-        before_release(sem or "acq_rel")
-        remote = _translate(pointer, mask, ATOMIC_XCHG, from_rank, to_rank, heap_bases, hint)
-        return tl.atomic_xchg(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return atomic_by_proxy(
-        pointer, val, 0, to_rank, "swap", ATOMIC_XCHG, running_job(), mask, sem or "acq_rel"
+    return _atomic(
+        pointer, val, from_rank, to_rank, heap_bases, ATOMIC_XCHG, mask, sem, scope, hint
     )
 
 
@@ -198,13 +207,7 @@ def atomic_xor(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Xor into the elements at ``pointer`` on ``to_rank``; what they were."""
-    if all_p2p():
-        before_release(sem or "acq_rel")
-        remote = _translate(pointer, mask, ATOMIC_XOR, from_rank, to_rank, heap_bases, hint)
-        return tl.atomic_xor(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return atomic_by_proxy(
-        pointer, val, 0, to_rank, "xor", ATOMIC_XOR, running_job(), mask, sem or "acq_rel"
-    )
+    return _atomic(pointer, val, from_rank, to_rank, heap_bases, ATOMIC_XOR, mask, sem, scope, hint)
 
 
 @device_function
@@ -213,13 +216,7 @@ def atomic_and(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """And into the elements at ``pointer`` on ``to_rank``; what they were."""
-    if all_p2p():
-        before_release(sem or "acq_rel")
-        remote = _translate(pointer, mask, ATOMIC_AND, from_rank, to_rank, heap_bases, hint)
-        return tl.atomic_and(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return atomic_by_proxy(
-        pointer, val, 0, to_rank, "and", ATOMIC_AND, running_job(), mask, sem or "acq_rel"
-    )
+    return _atomic(pointer, val, from_rank, to_rank, heap_bases, ATOMIC_AND, mask, sem, scope, hint)
 
 
 @device_function
@@ -228,13 +225,7 @@ def atomic_or(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Or into the elements at ``pointer`` on ``to_rank``; what they were."""
-    if all_p2p():
-        before_release(sem or "acq_rel")
-        remote = _translate(pointer, mask, ATOMIC_OR, from_rank, to_rank, heap_bases, hint)
-        return tl.atomic_or(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return atomic_by_proxy(
-        pointer, val, 0, to_rank, "or", ATOMIC_OR, running_job(), mask, sem or "acq_rel"
-    )
+    return _atomic(pointer, val, from_rank, to_rank, heap_bases, ATOMIC_OR, mask, sem, scope, hint)
 
 
 @device_function
@@ -243,13 +234,7 @@ def atomic_min(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Take the minimum into the elements at ``pointer`` on ``to_rank``; what they were."""
-    if all_p2p():
-        before_release(sem or "acq_rel")
-        remote = _translate(pointer, mask, ATOMIC_MIN, from_rank, to_rank, heap_bases, hint)
-        return tl.atomic_min(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return extreme_by_proxy(
-        pointer, val, to_rank, False, ATOMIC_MIN, running_job(), mask, sem or "acq_rel"
-    )
+    return _atomic(pointer, val, from_rank, to_rank, heap_bases, ATOMIC_MIN, mask, sem, scope, hint)
 
 
 @device_function
@@ -258,13 +243,7 @@ def atomic_max(
     scope: tl.constexpr = _SYS, hint: tl.constexpr = None,
 ):  # fmt: skip
     """Take the maximum into the elements at ``pointer`` on ``to_rank``; what they were."""
-    if all_p2p():
-        before_release(sem or "acq_rel")
-        remote = _translate(pointer, mask, ATOMIC_MAX, from_rank, to_rank, heap_bases, hint)
-        return tl.atomic_max(remote, val, mask=mask, sem=sem or "acq_rel", scope=scope or "sys")
-    return extreme_by_proxy(
-        pointer, val, to_rank, True, ATOMIC_MAX, running_job(), mask, sem or "acq_rel"
-    )
+    return _atomic(pointer, val, from_rank, to_rank, heap_bases, ATOMIC_MAX, mask, sem, scope, hint)
 
 
 @device_function
