@@ -47,7 +47,7 @@ def kernel_of(kind: str, name: Any) -> Any:
     if kind == "move":
         return kernels.mover(MOVERS[name])
     routine = getattr(shmem, name)
-    return kernels.meeting(routine) if kind == "meet" else kernels.exchange(routine)
+    return kernels.sync(routine) if kind == "meet" else kernels.exchange(routine)
 
 
 class Turn:

@@ -73,8 +73,8 @@ def source_of(
     if dest is None:
         return whole
     begin, to = whole.data_ptr(), dest.data_ptr()
-    meets = begin < to + dest.numel() and to < begin + whole.numel()
-    return whole.clone() if meets and begin != to + behind else whole
+    overlaps = begin < to + dest.numel() and to < begin + whole.numel()
+    return whole.clone() if overlaps and begin != to + behind else whole
 
 
 class Rows:

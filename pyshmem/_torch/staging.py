@@ -160,11 +160,11 @@ class Staging:
             return given
         spans = [(one.data_ptr(), one.data_ptr() + one.numel()) for one in results]
 
-        def meets(one: torch.Tensor) -> bool:
+        def overlaps(one: torch.Tensor) -> bool:
             begin, end = one.data_ptr(), one.data_ptr() + one.numel()
             return any(first < end and begin < last and first != begin for first, last in spans)
 
-        return [one.clone() if meets(one) else one for one in given]
+        return [one.clone() if overlaps(one) else one for one in given]
 
     def _reached(self, routine: str, nbytes: int, stream: StreamLike) -> tuple[bool, bool]:
         """Whether other members reach dest and source, of ``nbytes`` from each to each; the same on all.

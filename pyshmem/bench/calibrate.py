@@ -23,11 +23,11 @@ from .timing import Clock, Shape, slowest
 SIZES = (8 << 10, 128 << 10, 1 << 20)
 #: What a timing takes at least, in microseconds; ``tune`` takes ten times as long.
 _BUDGET = 300
-#: A meeting beyond this is noise of two ways that are as fast.
+#: A crossing beyond this is noise of two ways that are as fast.
 _FARTHEST = 16 << 20
 
 
-def meeting(sizes: Sequence[int], plain: Sequence[float], other: Sequence[float]) -> int | None:
+def crossing(sizes: Sequence[int], plain: Sequence[float], other: Sequence[float]) -> int | None:
     """From which size on ``other`` is no slower, None when it never is; straight lines between sizes."""
     gain = [a - b for a, b in zip(plain, other, strict=True)]
     last = next((k for k in reversed(range(len(gain))) if gain[k] < 0), None)
@@ -82,7 +82,7 @@ class Calibration:
                 sizes = self._sizes_of(shape)
                 part = slice(at, at + len(sizes))
                 at += len(sizes)
-                size = meeting(sizes, plain[part], engine[part])
+                size = crossing(sizes, plain[part], engine[part])
                 rows[cutover.row_name(op, shape)] = cutover.rows_of_size(op, size)
         transfers.free()
         return rows

@@ -32,7 +32,7 @@ def mover(routine: Callable[..., Any]) -> Any:
     return kernel
 
 
-def meeting(routine: Callable[..., Any]) -> Any:
+def sync(routine: Callable[..., Any]) -> Any:
     """One group calls a routine without arguments."""
 
     @cuda.jit

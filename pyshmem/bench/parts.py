@@ -24,7 +24,7 @@ def ring(clock: Clock) -> None:
         for shape in ((2, 1),) if clock.simulated else ((32, 32), (128, 32), (128, 128)):
             _requests(clock, shape)
         for routine in (shmem.fence, shmem.quiet):
-            us = clock.alone(kernels.meeting(routine), ONE)
+            us = clock.alone(kernels.sync(routine), ONE)
             clock.emit(routine.__name__, 0, ONE, us)
     pyshmem.barrier_all()
 
@@ -45,7 +45,7 @@ def collectives(clock: Clock) -> None:
     for call in ("sync_all", "barrier_all"):
         for suffix, threads in (("", 1), ("_warp", 32), ("_work_group", 32), ("_work_group", 1024)):
             threads = min(threads, 64) if clock.simulated else threads
-            kernel = kernels.meeting(getattr(shmem, call + suffix))
+            kernel = kernels.sync(getattr(shmem, call + suffix))
             us = clock.together(kernel, (threads, 1), 500)
             clock.emit(call + suffix, 0, (threads, 1), us)
     n_pes = clock.job.n_pes

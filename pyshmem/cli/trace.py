@@ -109,7 +109,7 @@ def _late(document: dict[str, Any]) -> Table:
     table = _table("Late PEs", "PE", "came last", "of", "kept others waiting, mean")
     for late in trace_report.late(document):
         waited = _time(late.kept_waiting) if late.last else "-"
-        table.add_row(str(late.pe), str(late.last), str(late.meetings), waited)
+        table.add_row(str(late.pe), str(late.last), str(late.syncs), waited)
     return table
 
 

@@ -21,7 +21,7 @@ COMMUNICATION = (
     r"barrier|sync|copy|quiet|push|pull)"
 )
 #: Host calls in which all PEs meet.
-MEETINGS = re.compile(
+SYNCS = re.compile(
     r"(barrier_all|sync_all|broadcast|f?collect|alltoalls?|\w+_reduce(_scatter)?|sum_(in|ex)scan|Team\.sync)$"
 )
 
@@ -58,7 +58,7 @@ class Late(NamedTuple):
 
     pe: int
     last: int
-    meetings: int
+    syncs: int
     kept_waiting: float
 
 
@@ -139,16 +139,16 @@ def late(document: dict[str, Any]) -> list[Late]:
     pes = pes_of(document)
     calls: dict[str, dict[int, list[float]]] = {}
     for event in sorted(slices_of(document), key=lambda e: e["ts"]):
-        if event["cat"] == "host" and MEETINGS.match(event["name"]):
+        if event["cat"] == "host" and SYNCS.match(event["name"]):
             calls.setdefault(event["name"], {}).setdefault(event["pid"], []).append(event["ts"])
-    last, waited, meetings = dict.fromkeys(pes, 0), dict.fromkeys(pes, 0.0), 0
+    last, waited, syncs = dict.fromkeys(pes, 0), dict.fromkeys(pes, 0.0), 0
     for of_pe in calls.values():
         if len(pes) < 2 or set(of_pe) != set(pes) or len(set(map(len, of_pe.values()))) != 1:
             continue
         for begins in zip(*(of_pe[pe] for pe in pes), strict=True):
-            meetings += 1
+            syncs += 1
             latest = max(begins)
             pe = pes[begins.index(latest)]
             last[pe] += 1
             waited[pe] += (latest * len(pes) - sum(begins)) / (len(pes) - 1)
-    return [Late(pe, last[pe], meetings, waited[pe] / last[pe] if last[pe] else 0.0) for pe in pes]
+    return [Late(pe, last[pe], syncs, waited[pe] / last[pe] if last[pe] else 0.0) for pe in pes]

@@ -11,14 +11,14 @@ import triton.language as tl
 
 from .ll_channels import (
     begin,
-    from_units,
+    from_packets,
     in_quads,
     receive,
     receive_pairs,
     receive_quads,
     send,
     send_quads,
-    to_units,
+    to_packets,
 )
 from .ordering import barrier_grid
 from .primitives.backend import (
@@ -58,7 +58,7 @@ def behind(mine, k, n_pes):
 
 @device_function
 def _place_in(team, row, ctx):
-    """``place_in`` in 32 bits, which take fewer instructions before the first unit is sent."""
+    """``place_in`` in 32 bits, which take fewer instructions before the first packet is sent."""
     mine, n_pes = place_in(team, row, ctx)
     return mine.to(tl.int32), n_pes.to(tl.int32)
 
@@ -103,33 +103,33 @@ def _widen(value):
 
 
 @device_function
-def _groups(n_units: tl.constexpr):
-    """A lane for each group of units that travel together: quads, else units."""
-    return tl.arange(0, n_units // 4 if in_quads(n_units, threads()) else n_units)
+def _groups(n_packets: tl.constexpr):
+    """A lane for each group of packets that travel together: quads, else packets."""
+    return tl.arange(0, n_packets // 4 if in_quads(n_packets, threads()) else n_packets)
 
 
 @device_function
-def _owner(group, n_units: tl.constexpr, n_pes):
-    """Whose share a group is. The two units of a pair are one's."""
-    if in_quads(n_units, threads()):
-        return group * n_pes // (n_units // 4)
+def _owner(group, n_packets: tl.constexpr, n_pes):
+    """Whose share a group is. The two packets of a pair are one's."""
+    if in_quads(n_packets, threads()):
+        return group * n_pes // (n_packets // 4)
     else:
-        return group // 2 * 2 * n_pes // n_units
+        return group // 2 * 2 * n_pes // n_packets
 
 
 @device_function
-def _chosen(group, which: tl.constexpr, n_units: tl.constexpr, mine, n_pes):
+def _chosen(group, which: tl.constexpr, n_packets: tl.constexpr, mine, n_pes):
     if which == "all":
         return group >= 0
     elif which == "own":
-        return _owner(group, n_units, n_pes) == mine
+        return _owner(group, n_packets, n_pes) == mine
     else:
-        return _owner(group, n_units, n_pes) != mine
+        return _owner(group, n_packets, n_pes) != mine
 
 
 @device_function
 def _send(words, base, step, data, number, place, member, team, row, ctx, mask=None):
-    """A tile's units to a member, or by groups to one each, in the form that fits their number."""
+    """A tile's packets to a member, or by groups to one each, in the form that fits their number."""
     if in_quads(data.numel, threads()):
         send_quads(words, base, step, data, number, place, member, team, row, ctx, mask)
     else:
@@ -138,20 +138,20 @@ def _send(words, base, step, data, number, place, member, team, row, ctx, mask=N
 
 @device_function
 def _receive(
-    words, base, step, which: tl.constexpr, n_units: tl.constexpr, number, place, team, row, ctx
+    words, base, step, which: tl.constexpr, n_packets: tl.constexpr, number, place, team, row, ctx
 ):  # fmt: skip
-    """The units of the sender ``place``: all, those of the own share, or the others."""
+    """The packets of the sender ``place``: all, those of the own share, or the others."""
     mine, n_pes = _place_in(team, row, ctx)
-    groups = _groups(n_units)
-    if in_quads(n_units, threads()):
-        active = _chosen(groups, which, n_units, mine, n_pes)
+    groups = _groups(n_packets)
+    if in_quads(n_packets, threads()):
+        active = _chosen(groups, which, n_packets, mine, n_pes)
         return receive_quads(words, base, step, active, number, place, team, row, ALL_REDUCE, ctx)
-    elif n_units >= 2 * threads():
-        pairs = 2 * tl.arange(0, n_units // 2)
-        active = _chosen(pairs, which, n_units, mine, n_pes)
+    elif n_packets >= 2 * threads():
+        pairs = 2 * tl.arange(0, n_packets // 2)
+        active = _chosen(pairs, which, n_packets, mine, n_pes)
         return receive_pairs(base, step, active, number, place, team, row, ALL_REDUCE, ctx)
     else:
-        active = _chosen(groups, which, n_units, mine, n_pes)
+        active = _chosen(groups, which, n_packets, mine, n_pes)
         return receive(base, step, active, number, place, team, row, ALL_REDUCE, ctx)
 
 
@@ -167,7 +167,7 @@ def _combine_members(
         value = data
         if member != mine:
             value = _receive(words, base, step, which, size, number, member, team, row, ctx)
-        wide = _widen(from_units(value, flat))
+        wide = _widen(from_packets(value, flat))
         if member == 0:
             total = wide
         else:
@@ -197,7 +197,7 @@ def all_reduce(
     tl.static_assert(value.type.is_block(), "all_reduce is of tiles, not of scalars")
     tl.static_assert(_is_op(op, value.dtype))
     flat = tl.reshape(value, [value.numel])
-    data = to_units(flat)
+    data = to_packets(flat)
     size: tl.constexpr = data.numel
     number, base, step, row = begin(words, size, team, ALL_REDUCE, ctx)
     mine, n_pes = _place_in(team, row, ctx)
@@ -209,12 +209,12 @@ def all_reduce(
         mask = owner != mine
         _send(words, base, step, data, number, mine, owner, team, row, ctx, mask)
         total = _combine_members(words, base, step, data, "own", number, team, row, flat, op, ctx)
-        result = to_units(total)
+        result = to_packets(total)
         for k in range(1, n_pes):
             member = behind(mine, k, n_pes)
             _send(words, base, step, result, number, n_pes, member, team, row, ctx, owner == mine)
         got = _receive(words, base, step, "others", size, number, n_pes, team, row, ctx)
-        return tl.reshape(from_units(tl.where(own, result, got), flat), value.shape)
+        return tl.reshape(from_packets(tl.where(own, result, got), flat), value.shape)
     else:
         for k in range(1, n_pes):
             member = behind(mine, k, n_pes)
@@ -233,12 +233,12 @@ def broadcast(value, root, words, ctx, team=TEAM_WORLD):
     """
     tl.static_assert(value.type.is_block(), "broadcast is of tiles, not of scalars")
     flat = tl.reshape(value, [value.numel])
-    data = to_units(flat)
+    data = to_packets(flat)
     number, base, step, row = begin(words, data.numel, team, BROADCAST, ctx, root)
     mine, n_pes = place_in(team, row, ctx)
     offs = tl.arange(0, data.numel)
     if mine == root:
-        # A unit of each says that it has read what the root sent two calls ago.
+        # A packet of each says that it has read what the root sent two calls ago.
         for k in range(1, n_pes):
             receive(
                 base, step, offs == 0, number, behind(mine, k, n_pes), team, row, BROADCAST, ctx
@@ -248,7 +248,7 @@ def broadcast(value, root, words, ctx, team=TEAM_WORLD):
     else:
         send(base, step, data, number, mine, root, team, row, ctx, mask=offs == 0)
     got = receive(base, step, (offs >= 0) & (mine != root), number, root, team, row, BROADCAST, ctx)
-    return tl.reshape(from_units(tl.where(mine == root, data, got), flat), value.shape)
+    return tl.reshape(from_packets(tl.where(mine == root, data, got), flat), value.shape)
 
 
 @device_function
@@ -264,7 +264,7 @@ def fcollect(dest, value, stride, words, ctx, mask=None, team=TEAM_WORLD):
     """
     tl.static_assert(value.type.is_block(), "fcollect is of tiles, not of scalars")
     flat = tl.reshape(value, [value.numel])
-    data = to_units(flat)
+    data = to_packets(flat)
     number, base, step, row = begin(words, data.numel, team, FCOLLECT, ctx)
     mine, n_pes = place_in(team, row, ctx)
     for k in range(1, n_pes):
@@ -274,7 +274,7 @@ def fcollect(dest, value, stride, words, ctx, mask=None, team=TEAM_WORLD):
         got = receive(
             base, step, (offs >= 0) & (mine != member), number, member, team, row, FCOLLECT, ctx
         )
-        tile = tl.reshape(from_units(tl.where(mine == member, data, got), flat), value.shape)
+        tile = tl.reshape(from_packets(tl.where(mine == member, data, got), flat), value.shape)
         tl.store(dest + to_int64(member) * stride, tile, mask=mask)
 
 
@@ -291,19 +291,21 @@ def alltoall(dest, source, stride, words, ctx, mask=None, team=TEAM_WORLD):
     """
     tl.static_assert(source.type.is_block(), "alltoall is of tiles, not of scalars")
     flat = tl.reshape(tl.load(source, mask=mask), [source.numel])
-    number, base, step, row = begin(words, to_units(flat).numel, team, ALLTOALL, ctx)
+    number, base, step, row = begin(words, to_packets(flat).numel, team, ALLTOALL, ctx)
     mine, n_pes = place_in(team, row, ctx)
     for k in range(1, n_pes):
         member = behind(mine, k, n_pes)
         tile = tl.reshape(tl.load(source + to_int64(member) * stride, mask=mask), [source.numel])
-        send(base, step, to_units(tile), number, mine, member, team, row, ctx)
-    own = to_units(tl.reshape(tl.load(source + to_int64(mine) * stride, mask=mask), [source.numel]))
+        send(base, step, to_packets(tile), number, mine, member, team, row, ctx)
+    own = to_packets(
+        tl.reshape(tl.load(source + to_int64(mine) * stride, mask=mask), [source.numel])
+    )
     offs = tl.arange(0, own.numel)
     for member in range(n_pes):
         got = receive(
             base, step, (offs >= 0) & (mine != member), number, member, team, row, ALLTOALL, ctx
         )
-        tile = tl.reshape(from_units(tl.where(mine == member, own, got), flat), source.shape)
+        tile = tl.reshape(from_packets(tl.where(mine == member, own, got), flat), source.shape)
         tl.store(dest + to_int64(member) * stride, tile, mask=mask)
 
 
@@ -316,18 +318,18 @@ def _sync_members(words, team, ctx):
     """
     number, base, step, row = begin(words, 1, team, ALL_REDUCE, ctx)
     mine, n_pes = place_in(team, row, ctx)
-    lanes = tl.arange(0, MAX_PES)
-    others = (lanes < n_pes) & (lanes != mine)
-    pes = world_pe(team, row, lanes, mask=others)
-    flags, unit = base.to(tl.pointer_type(tl.int64), bitcast=True), (number << 32).to(tl.int64)
+    indices = tl.arange(0, MAX_PES)
+    others = (indices < n_pes) & (indices != mine)
+    pes = world_pe(team, row, indices, mask=others)
+    flags, packet = base.to(tl.pointer_type(tl.int64), bitcast=True), (number << 32).to(tl.int64)
     if all_p2p():
         remote = flags + mine * step + (distance_to(tl.where(others, pes, 0), ctx) >> 8) * 32
-        set_words(others.to(tl.int32), remote, unit)
+        set_words(others.to(tl.int32), remote, packet)
     else:
         settle(ctx)
         fence_all()
-        words_by_proxy(flags + mine * step, unit, pes, others, own_ring(ctx), ctx)
-    poll(others.to(tl.int32), flags + lanes * step, CMP_EQ, unit, pes, ALL_REDUCE, ctx)
+        words_by_proxy(flags + mine * step, packet, pes, others, own_ring(ctx), ctx)
+    poll(others.to(tl.int32), flags + indices * step, CMP_EQ, packet, pes, ALL_REDUCE, ctx)
     program_barrier()
 
 

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Channels: symmetric memory by which programs of a grid exchange tiles, flag in data.
 
-A tile travels as units of 8 bytes: 4 of data and the number of the call. There are two halves, used
-in turn, and no reset: a PE writes a half again two calls later, and by then has had the units of the
+A tile travels as packets of 8 bytes: 4 of data and the number of the call. There are two halves, used
+in turn, and no reset: a PE writes a half again two calls later, and by then has had the packets of the
 call in between from all others, which they sent after they had read that half.
 
 Large tiles travel as quads, which need three quarters of that: see ``ptx_wide``. What is data in one
 form may look like the number of a call in the other, so quads have places of their own, each with its
-wide units first.
+wide packets first.
 
-Words of a channel: how many programs and how many units a program has, and how far on the places of
+Words of a channel: how many programs and how many packets a program has, and how far on the places of
 quads are, then from ``_COUNTS`` on the number of calls of each program, then the halves: for each
-sender, and once for results, the programs' units.
+sender, and once for results, the programs' packets.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import triton.language as tl
 from .._core.dtypes import integer
 from ..host.job import runtime
 from .primitives.backend import (
+    await_packet_pairs,
+    await_packets,
     await_quads,
-    await_unit_pairs,
-    await_units,
     device_function,
     distance_to,
     end_with,
@@ -44,9 +44,9 @@ from .teams import place_in, team_row, world_pe
 
 __all__ = ["Channel", "channel"]
 
-_PROGRAMS, _UNITS, _QUADS = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
+_PROGRAMS, _PACKETS, _QUADS = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
 _COUNTS = tl.constexpr(16)
-#: Tiles of fewer units never travel as quads.
+#: Tiles of fewer packets never travel as quads.
 _LEAST_QUADS = 4 * 32
 
 
@@ -59,14 +59,14 @@ class Channel(Wrapped):
     """
 
     def __init__(self, programs: int, nbytes: int) -> None:
-        units = (nbytes + 3) // 4 + 15 & -16
+        packets = (nbytes + 3) // 4 + 15 & -16
         counts = programs + 15 & -16
-        halves = 2 * programs * units
+        halves = 2 * programs * packets
         places = halves * (runtime.current().n_pes + 1)
-        forms = 1 if units < _LEAST_QUADS else 2
+        forms = 1 if packets < _LEAST_QUADS else 2
         if forms * places >= 1 << 31:
             raise ValueError(f"a channel of {programs} programs and {nbytes} bytes is too large")
-        header = [programs, units, places]
+        header = [programs, packets, places]
         super().__init__(new_words(header, _COUNTS.value + counts, forms * halves), True)
         self.programs, self.nbytes = programs, nbytes
 
@@ -94,20 +94,20 @@ def channel(programs: int, nbytes: int) -> Channel:
 
 
 @device_function
-def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx, root=None):
+def begin(words, n_packets: tl.constexpr, team, op: tl.constexpr, ctx, root=None):
     """The program's next call on the channel.
 
-    Returns: its number, uint64; the pointer to the units of sender 0 in its half; by how many units the
-    places of two senders differ; the row of the team.
+    Returns: its number, uint64; the pointer to the packets of sender 0 in its half; by how many packets
+    the places of two senders differ; the row of the team.
     Faults: a tile or a program without a place, a ``root`` that is no member: then there was no call.
     """
     row = team_row(team, op, ctx)
     program = tl.program_id(0) + tl.num_programs(0) * (
         tl.program_id(1) + tl.num_programs(1) * tl.program_id(2)
     )
-    # Loads that do not wait for each other: all of it is on the way before the first unit is sent.
+    # Loads that do not wait for each other: all of it is on the way before the first packet is sent.
     # A channel has less than 2**31 words, so 32 bits are enough, and take half the instructions.
-    programs, units = fixed(words + _PROGRAMS).to(tl.int32), fixed(words + _UNITS).to(tl.int32)
+    programs, packets = fixed(words + _PROGRAMS).to(tl.int32), fixed(words + _PACKETS).to(tl.int32)
     count = words + _COUNTS + program
     number = tl.load(count, volatile=True) + 1
     mine, n_pes = place_in(team, row, ctx)
@@ -116,24 +116,24 @@ def begin(words, n_units: tl.constexpr, team, op: tl.constexpr, ctx, root=None):
     if all_p2p():
         load_here(distance_to(0, ctx))
         load_here(distance_to(1, ctx))
-    if in_quads(n_units, threads()):
+    if in_quads(n_packets, threads()):
         load_here(fixed(words + _QUADS))
-    no_place = (n_units > units) | (program >= programs)
+    no_place = (n_packets > packets) | (program >= programs)
     no_root = False if root is None else (root < 0) | (root >= n_pes)
     if no_place | no_root:
-        if n_units > units:
-            end_with(FAULT_NELEMS, op, n_units, units, ctx)
+        if n_packets > packets:
+            end_with(FAULT_NELEMS, op, n_packets, packets, ctx)
         elif program >= programs:
             end_with(FAULT_NELEMS, op, program + 1, programs, ctx)
         elif root is not None:
             end_with(FAULT_PE, op, root, n_pes, ctx)
     program_barrier()
     tl.store(count, number)
-    step = tl.multiple_of(programs * units, 16)
+    step = tl.multiple_of(programs * packets, 16)
     first = (
         ((programs + 15) // 16) * 16
         + (number & 1).to(tl.int32) * (n_pes + 1) * step
-        + program * units
+        + program * packets
     )
     base = words + tl.multiple_of(_COUNTS + first, 16)
     return number.to(tl.uint64) & 0xFFFFFFFF, base.to(tl.pointer_type(tl.uint64)), step, row
@@ -156,46 +156,48 @@ def send(base, step, data, number, place, member, team, row, ctx, mask=None):
     """Stores uint32 ``data`` and the call's number to ``member``, at the place of a sender there."""
     pe = world_pe(team, row, member)
     offs = tl.arange(0, data.numel)
-    units = data.to(tl.uint64) | (number << 32)
+    packets = data.to(tl.uint64) | (number << 32)
     if all_p2p():
         distance = (_distance_to(pe, ctx) >> 8) * 32
-        tl.store(base + place * step + distance + offs, units, mask=mask)
+        tl.store(base + place * step + distance + offs, packets, mask=mask)
     else:
         active = offs >= 0 if mask is None else (offs >= 0) & mask
-        words_by_proxy(base + place * step + offs, units, pe, active, own_ring(ctx), ctx)
+        words_by_proxy(base + place * step + offs, packets, pe, active, own_ring(ctx), ctx)
 
 
 @device_function
 def receive(base, step, active, number, place, team, row, op: tl.constexpr, ctx):
-    """The data of the units of the sender ``place`` where ``active``, else 0."""
+    """The data of the packets of the sender ``place`` where ``active``, else 0."""
     _, n_pes = place_in(team, row, ctx)
     pe = world_pe(team, row, place, mask=place < n_pes)
     offs = tl.arange(0, active.numel)
-    return await_units(active, base + place * step + offs, number, pe, op, ctx)
+    return await_packets(active, base + place * step + offs, number, pe, op, ctx)
 
 
 @device_function
 def receive_pairs(base, step, active, number, place, team, row, op: tl.constexpr, ctx):
-    """``receive`` by 16 bytes: ``active`` is of pairs of units, one element for two."""
+    """``receive`` by 16 bytes: ``active`` is of pairs of packets, one element for two."""
     _, n_pes = place_in(team, row, ctx)
     pe = world_pe(team, row, place, mask=place < n_pes)
     offs = 2 * tl.arange(0, active.numel)
-    low, high = await_unit_pairs(active, base + place * step + offs, number, pe, op, ctx)
+    low, high = await_packet_pairs(active, base + place * step + offs, number, pe, op, ctx)
     return tl.reshape(tl.join(low, high), [2 * active.numel])
 
 
 @triton.constexpr_function
-def in_quads(n_units, threads):
+def in_quads(n_packets, threads):
     """Does a tile travel as quads? When each thread has one at least, and the peers are reached."""
-    return all_p2p() and n_units >= 4 * threads
+    return all_p2p() and n_packets >= 4 * threads
 
 
 @device_function
-def quad_places(words, base, n_units: tl.constexpr):
-    """Where the program has the quads of sender 0: pointers to wide units, and to those of 8 bytes."""
+def quad_places(words, base, n_packets: tl.constexpr):
+    """Where the program has the quads of sender 0: pointers to wide packets, and to those of 8 bytes."""
     wide = base + tl.multiple_of(fixed(words + _QUADS).to(tl.int32), 16)
-    offs = tl.arange(0, n_units // 4)
-    return wide + 2 * offs, wide + tl.multiple_of(fixed(words + _UNITS).to(tl.int32) // 2, 8) + offs
+    offs = tl.arange(0, n_packets // 4)
+    return wide + 2 * offs, wide + tl.multiple_of(
+        fixed(words + _PACKETS).to(tl.int32) // 2, 8
+    ) + offs
 
 
 @device_function
@@ -234,7 +236,7 @@ def receive_quads(words, base, step, active, number, place, team, row, op: tl.co
 
 
 @device_function
-def to_units(flat):
+def to_packets(flat):
     """A flat tile as uint32: two elements of 16 bits each, or two for an element of 64."""
     bits: tl.constexpr = flat.dtype.primitive_bitwidth
     if bits == 64:
@@ -257,21 +259,21 @@ def to_units(flat):
 
 
 @device_function
-def from_units(units, like):
+def from_packets(packets, like):
     """The other way round: a flat tile of the dtype and the size of ``like``."""
     bits: tl.constexpr = like.dtype.primitive_bitwidth
     if bits == 64:
-        low, high = tl.split(tl.reshape(units, [like.numel, 2]))
+        low, high = tl.split(tl.reshape(packets, [like.numel, 2]))
         return (low.to(tl.uint64) | (high.to(tl.uint64) << 32)).to(like.dtype, bitcast=True)
     elif bits == 32:
-        return units.to(like.dtype, bitcast=True)
+        return packets.to(like.dtype, bitcast=True)
     elif bits == 16:
         if like.numel == 1:
-            return units.to(tl.uint16).to(like.dtype, bitcast=True)
+            return packets.to(tl.uint16).to(like.dtype, bitcast=True)
         else:
-            pairs = tl.join((units & 0xFFFF).to(tl.uint16), (units >> 16).to(tl.uint16))
+            pairs = tl.join((packets & 0xFFFF).to(tl.uint16), (packets >> 16).to(tl.uint16))
             return tl.reshape(pairs, [like.numel]).to(like.dtype, bitcast=True)
     elif bits == 8:
-        return units.to(tl.uint8).to(like.dtype, bitcast=True)
+        return packets.to(tl.uint8).to(like.dtype, bitcast=True)
     else:
-        return units.to(like.dtype)
+        return packets.to(like.dtype)

@@ -64,9 +64,9 @@ def quiet(ctx):
 def _members(team, row, ctx):
     """The caller's number in the team; a lane for each member, which others are there, and their PEs."""
     mine, n_pes = place_in(team, row, ctx)
-    lanes = tl.arange(0, MAX_PES)
-    others = (lanes < n_pes) & (lanes != mine)
-    return mine, lanes, others, world_pe(team, row, lanes, mask=others)
+    indices = tl.arange(0, MAX_PES)
+    others = (indices < n_pes) & (indices != mine)
+    return mine, indices, others, world_pe(team, row, indices, mask=others)
 
 
 @device_function
@@ -87,18 +87,18 @@ def _raise_by_proxy(team, row, flags, epoch, op: tl.constexpr, ctx):
     """Raises the flag at the others, whose flags are to be waited for; in turns that is done here."""
     settle(ctx)
     fence_all()
-    mine, lanes, others, pes = _members(team, row, ctx)
+    mine, indices, others, pes = _members(team, row, ctx)
     ring = team_ring(team, ctx)
     if _in_rounds(row):
         n_pes = place_in(team, row, ctx)[1]
-        one, place, step = lanes == 0, flags, mine * 0 + 1
+        one, place, step = indices == 0, flags, mine * 0 + 1
         while step < n_pes:
             behind = world_pe(team, row, (mine + step) % n_pes)
             front = world_pe(team, row, (mine + n_pes - step) % n_pes)
             words_by_proxy(place, epoch, tl.where(one, behind, -1), one, ring, ctx)
             poll(
                 one.to(tl.int32),
-                place + lanes * 0,
+                place + indices * 0,
                 CMP_GE,
                 epoch,
                 tl.where(one, front, -1),
@@ -117,7 +117,7 @@ def exchange(team, row, op: tl.constexpr, ctx):
     """The team's members meet; each by one program at a time."""
     flags, counter = _words(row)
     epoch = tl.load(counter, volatile=True) + 1
-    mine, lanes, others, pes = _members(team, row, ctx)
+    mine, indices, others, pes = _members(team, row, ctx)
     program_barrier()
     if all_p2p():
         remote = flags + mine + (distance_to(tl.where(others, pes, 0), ctx) >> 3)
@@ -125,7 +125,7 @@ def exchange(team, row, op: tl.constexpr, ctx):
     else:
         _raise_by_proxy(team, row, flags, epoch, op, ctx)
         others = others & (not _in_rounds(row))
-    poll(others.to(tl.int32), flags + lanes, CMP_GE, epoch, pes, op, ctx)
+    poll(others.to(tl.int32), flags + indices, CMP_GE, epoch, pes, op, ctx)
     tl.store(counter, epoch)
     program_barrier()
 
@@ -143,8 +143,8 @@ def exchange_grid(settles: tl.constexpr, team, op: tl.constexpr, ctx):
     own = row + TEAM_GRID_TURN
     turn = tl.load(own, volatile=True) + 1
     epoch = tl.load(counter, volatile=True) + 1
-    mine, lanes, others, pes = _members(team, row, ctx)
-    is_own = lanes == mine
+    mine, indices, others, pes = _members(team, row, ctx)
+    is_own = indices == mine
     remote = flags + mine
     if all_p2p():
         remote = remote + (distance_to(tl.where(others, pes, 0), ctx) >> 3)
@@ -166,7 +166,7 @@ def exchange_grid(settles: tl.constexpr, team, op: tl.constexpr, ctx):
             release_set(own, turn)
     if not all_p2p():
         others = others & (not _in_rounds(row))
-    places, least = tl.where(is_own, own, flags + lanes), tl.where(is_own, turn, epoch)
+    places, least = tl.where(is_own, own, flags + indices), tl.where(is_own, turn, epoch)
     poll((others | is_own).to(tl.int32), places, CMP_GE, least, pes, op, ctx)
     program_barrier()
 

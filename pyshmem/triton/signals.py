@@ -231,10 +231,10 @@ def wait_until_all(ivars, nelems, cmp: tl.constexpr, cmp_value, ctx, BLOCK: tl.c
     cmp_of_all: tl.constexpr = _comparison(cmp)
     first = tl.cast(0, tl.int32)
     while first < nelems:
-        lanes = first + tl.arange(0, BLOCK)
+        indices = first + tl.arange(0, BLOCK)
         poll(
-            (lanes < nelems).to(tl.int32),
-            ivars + lanes,
+            (indices < nelems).to(tl.int32),
+            ivars + indices,
             cmp_of_all,
             cmp_value,
             -1,

@@ -75,7 +75,7 @@ def norms(tokens: int) -> None:
     compiled(two_shot_kernels.two_shot, *given, HALF, HALF, LONG, LONG, LONG, ROW=row)
     row = row._replace(RING=pull_kernels.Ring(0, 2, 256, 2, 2))
     compiled(pull_kernels.pull, *given, HALF, LONG, LONG, 1, LONG, ROW=row)
-    units = one_shot_ll_kernels.UnitsRow(192, 32, 32, "layer", True, True, -1, MEMBERS=2)
+    units = one_shot_ll_kernels.PacketsRow(192, 32, 32, "layer", True, True, -1, MEMBERS=2)
     compiled(one_shot_ll_kernels.one_shot, *given, LONG, LONG, 1, LONG, ROW=units)
 
 

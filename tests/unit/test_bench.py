@@ -71,7 +71,7 @@ def test_tune_looks_nearer_where_the_ways_cross() -> None:
 def test_a_calibration_takes_times_as_straight_lines(
     plain: list[float], other: list[float], expected: int | None
 ) -> None:
-    found = calibrate.meeting((1000, 2000, 5000), plain, other)
+    found = calibrate.crossing((1000, 2000, 5000), plain, other)
     assert found == (
         None if expected is None else expected if expected == 1000 else expected // 16 * 16
     )

@@ -133,7 +133,7 @@ def test_who_comes_last_to_a_barrier_is_late() -> None:
         (2, 1, 2, 3.0),
     ]
     uneven = document_of((0, calls(1000)), (1, calls(1000, 2000)))
-    assert [late.meetings for late in trace_report.late(uneven)] == [0, 0]
+    assert [late.syncs for late in trace_report.late(uneven)] == [0, 0]
 
 
 # ---- the command ------------------------------------------------------------

@@ -58,8 +58,8 @@ def both_usable(dest, filled: int, source, taken: int, op: int) -> bool:
 
 
 @device_function
-def half_of_stage(row: int, epoch: int) -> int:
-    """The half of the stage for this round: its last readers are two rounds behind."""
+def half_of_staging(row: int, epoch: int) -> int:
+    """The half of the staging buffer for this round: its last readers are two rounds behind."""
     return row_stage(row) + (epoch & 1) * DEVICE_STAGE_BYTES
 
 
@@ -272,7 +272,7 @@ def _add_counts(row, epoch, end):
     """The counts of the members before ``end``, from the stage."""
     total, member = 0, 0
     while member < end:
-        total += read64(half_of_stage(row, epoch) + 8 * member)
+        total += read64(half_of_staging(row, epoch) + 8 * member)
         member += 1
     return total
 
@@ -292,7 +292,7 @@ def _make_by_stages(scope: Scope):
 
     @device_function
     def by_stages(row, dest, source, nelems, epoch):
-        slot = half_of_stage(row, epoch) + 8 * row_my_pe(row)  # every count goes to all stages
+        slot = half_of_staging(row, epoch) + 8 * row_my_pe(row)  # every count goes to all stages
         if rank() == 0:
             write64(slot, nelems)
         sync()

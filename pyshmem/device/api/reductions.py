@@ -19,7 +19,7 @@ from ..team import ll
 from ..team.flags import outlined, steps, waited_op
 from ..team.ll import makes_ll
 from ..team.rows import member_pe, row_is_p2p, row_my_pe, row_n_pes
-from .collectives import both_usable, half_of_stage
+from .collectives import both_usable, half_of_staging
 
 FAMILY_OF = {"and": "t", "or": "t", "xor": "t", "max": "m", "min": "m", "sum": "s", "prod": "s"}
 
@@ -42,8 +42,8 @@ class Kind(NamedTuple):
 
 
 @device_function
-def stage_room(members: int) -> int:
-    """Bytes a member may put on the stage at a time."""
+def staging_room(members: int) -> int:
+    """Bytes a member may put into the staging buffer at a time."""
     return quotient(DEVICE_STAGE_BYTES, members) & ~15
 
 
@@ -73,31 +73,31 @@ def _make_staged(scope: Scope, kind: Kind):
     fold16, fold1 = _make_fold(kind, raw16), _make_fold(kind, raw1)
 
     @outlined(scope)
-    def combine_stage(row, dest, stage, room, nbytes, like):
-        end = stage + count(row) * room
+    def combine_staged(row, dest, staging, room, nbytes, like):
+        end = staging + count(row) * room
         at = rank() << 4
         whole = nbytes & ~15 if dest & 15 == 0 else 0
         while at < whole:
-            leaf.store_acc16(dest + at, like, fold16(like, stage + at, room, end))
+            leaf.store_acc16(dest + at, like, fold16(like, staging + at, room, end))
             at += size() << 4
         at = whole + rank() * leaf.itemsize_of(like)
         while at < nbytes:
-            leaf.store_acc1(dest + at, like, fold1(like, stage + at, room, end))
+            leaf.store_acc1(dest + at, like, fold1(like, staging + at, room, end))
             at += size() * leaf.itemsize_of(like)
         return 0
 
     @device_function
     def staged(row, dest, source, step, nbytes, like):
         """To member m the ``nbytes`` at ``source + m * step``."""
-        room, epoch = stage_room(row_n_pes(row)), start(row, op)
+        room, epoch = staging_room(row_n_pes(row)), start(row, op)
         done = 0
         while done < nbytes:
             chunk = min(room, nbytes - done)
-            stage = half_of_stage(row, epoch)
-            send(row, stage + row_my_pe(row) * room, source + done, step, chunk)
+            staging = half_of_staging(row, epoch)
+            send(row, staging + row_my_pe(row) * room, source + done, step, chunk)
             sync()
             sync_members(row, epoch, op)
-            combine_stage(row, dest + done, stage, room, chunk, like)
+            combine_staged(row, dest + done, staging, room, chunk, like)
             done += chunk
             epoch += 1
         done_with(row, epoch - 1)
@@ -247,7 +247,7 @@ def make_combined(scope: Scope, kind: Kind, family: str):
     @device_function
     def are_large(row, nbytes):
         if scatters:
-            return nbytes > stage_room(row_n_pes(row))
+            return nbytes > staging_room(row_n_pes(row))
         return nbytes >= max(state(CUTOVER_COLL), 1)
 
     @device_function

@@ -22,7 +22,7 @@ _all_raise = make_sync(device_function(lambda flag, word: add64(flag, 1)), read6
 
 
 @scoped()
-def _meetings(scope: Scope) -> tuple:
+def _syncs(scope: Scope) -> tuple:
     rank, size, sync = scope.rank, scope.size, scope.sync
 
     @device_function

@@ -74,7 +74,7 @@ def _take_turns(row: int, flags: int, rank: int, epoch: int, waited_op: int) -> 
 @rare
 def _sync_by_proxy(row: int, flags: int, rank: int, size: int, epoch: int, waited_op: int) -> int:
     """A round in a job with PEs that are reached by the ring."""
-    if rows.meets_in_rounds(row):
+    if rows.syncs_in_rounds(row):
         return _take_turns(row, flags, rank, epoch, waited_op)
     _raise_all(row, flags, rank, size, epoch)
     return _await_from(row, flags, rank + 1, size, epoch, waited_op)

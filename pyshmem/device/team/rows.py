@@ -51,7 +51,7 @@ def row_is_p2p(row: int) -> bool:
 
 
 @device_function
-def meets_in_rounds(row: int) -> bool:
+def syncs_in_rounds(row: int) -> bool:
     """Of a team with far members: are there too many of them for a flag each?"""
     return _row_p2p(row) == words.TEAM_OF_ROUNDS
 

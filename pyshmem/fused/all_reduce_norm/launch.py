@@ -19,7 +19,7 @@ from .._shared.powers import power_of_2
 from .._shared.workspace import Workspace, device_heap_is_p2p
 from ..formats.table import BLOCK_FORMATS, global_scale_tensor
 from . import two_shot_kernels as kernels
-from .one_shot_ll_kernels import UnitsRow
+from .one_shot_ll_kernels import PacketsRow
 from .one_shot_ll_kernels import one_shot as one_shot_ll
 from .pull_kernels import SLOTS, Ring, pull
 from .push_kernels import SLOTS as PUSH_SLOTS
@@ -81,11 +81,11 @@ def _tile(given: Request) -> int:
     return power_of_2(given.hidden, _LEAST_TILE)
 
 
-def _row_units(given: Request) -> int:
+def _row_packets(given: Request) -> int:
     return _tile(given) * int(given.x.itemsize) // 4
 
 
-def _units(given: Request) -> tuple[int, int]:
+def _packets(given: Request) -> tuple[int, int]:
     """Words of the first two thirds of a row, and the tile that holds them."""
     return _thirds(given.hidden, int(given.x.itemsize), GROUP[given.quantize] or 1)
 
@@ -99,16 +99,16 @@ def _thirds(hidden: int, itemsize: int, elements: int) -> tuple[int, int]:
 
 
 def _senders(space: Workspace, given: Request) -> int:
-    """Programs of ``one_shot`` by units: two a multiprocessor, if registers are enough."""
-    return _programs(space) * (2 if _units(given)[1] <= 1024 else 1)
+    """Programs of ``one_shot`` by packets: two a multiprocessor, if registers are enough."""
+    return _programs(space) * (2 if _packets(given)[1] <= 1024 else 1)
 
 
 def why_not_one_shot(space: Workspace, given: Request) -> str | None:
     """None, or why there is no channel for rows of this size."""
     if device_heap_is_p2p():
-        nbytes = 32 * _senders(space, given) * _units(given)[1] * runtime.n_pes()
+        nbytes = 32 * _senders(space, given) * _packets(given)[1] * runtime.n_pes()
     else:
-        nbytes = 16 * _programs(space) * _row_units(given) * (runtime.n_pes() + 1)
+        nbytes = 16 * _programs(space) * _row_packets(given) * (runtime.n_pes() + 1)
     return None if nbytes <= _MOST_FOR_CHANNEL else _too_large(given, nbytes)
 
 
@@ -202,7 +202,7 @@ def _plan(space: Workspace, given: Request, algorithm: str, invariant: bool) -> 
     where: Any = ()
     if runtime.n_pes() > 1 and algorithm == "one_shot":
         in_parts = all_p2p and _parts(space, given, invariant) > 1
-        where = (_parts_where if in_parts else _units_where if all_p2p else _one_shot_where)(
+        where = (_parts_where if in_parts else _packets_where if all_p2p else _one_shot_where)(
             space, given
         )
     elif runtime.n_pes() > 1 and algorithm == "pull":
@@ -217,7 +217,7 @@ def _plan(space: Workspace, given: Request, algorithm: str, invariant: bool) -> 
     if algorithm == "one_shot" and all_p2p:
         parts = _parts(space, given, invariant)
         count = min(parts * tokens, _senders(space, given))
-        constants = _constants_of_units(given, invariant or count > programs)
+        constants = _constants_of_packets(given, invariant or count > programs)
         _in_row(constants, TEAM=shmem.team_number(space.team), MEMBERS=space.n_pes, PARTS=parts)
         return _Plan(one_shot_ll, count, (*where, space.me), constants)
     if algorithm == "one_shot":
@@ -317,34 +317,34 @@ def _rows_in_turn(space: Workspace, name: str, programs: int, words: int, nbytes
     return space.thing(name, programs, make)
 
 
-def _units_where(space: Workspace, given: Request) -> Any:
-    """Counts and units of ``one_shot`` by units, for rows whose tile is of this size."""
-    programs, tile = _senders(space, given), _units(given)[1]
+def _packets_where(space: Workspace, given: Request) -> Any:
+    """Counts and packets of ``one_shot`` by packets, for rows whose tile is of this size."""
+    programs, tile = _senders(space, given), _packets(given)[1]
     nbytes = 32 * tile * runtime.n_pes()
-    counts, units = _rows_in_turn(space, f"norm.units.{tile}", programs, 1, nbytes)
-    return counts, units.view(torch.int64)
+    counts, packets = _rows_in_turn(space, f"norm.packets.{tile}", programs, 1, nbytes)
+    return counts, packets.view(torch.int64)
 
 
 def _parts(space: Workspace, given: Request, invariant: bool) -> int:
-    """Programs of a row by units: three of few rows in blocks, for each third is made by one of them."""
+    """Programs of a row by packets: three of few rows in blocks: each third is made by one of them."""
     if given.quantize not in BLOCK_FORMATS or invariant or 3 * given.tokens > _programs(space):
         return 1
     return 3
 
 
 def _parts_where(space: Workspace, given: Request) -> Any:
-    """Counts of three programs a row, and the units that they share."""
-    tile, rows = _units(given)[1], max(_programs(space) // 3, 1)
+    """Counts of three programs a row, and the packets that they share."""
+    tile, rows = _packets(given)[1], max(_programs(space) // 3, 1)
     nbytes = 32 * tile * runtime.n_pes()
-    counts, units = _rows_in_turn(space, f"norm.parts.{tile}", rows, 3, nbytes)
-    return counts, units.view(torch.int64)
+    counts, packets = _rows_in_turn(space, f"norm.parts.{tile}", rows, 3, nbytes)
+    return counts, packets.view(torch.int64)
 
 
-def _constants_of_units(given: Request, shared: bool) -> dict[str, Any]:
-    """Those of ``one_shot`` by units; ``shared``: programs share multiprocessors."""
-    third, tile = _units(given)
+def _constants_of_packets(given: Request, shared: bool) -> dict[str, Any]:
+    """Those of ``one_shot`` by packets; ``shared``: programs share multiprocessors."""
+    third, tile = _packets(given)
     group = GROUP[given.quantize]
-    row = UnitsRow(
+    row = PacketsRow(
         given.hidden, third, tile, given.norm, given.residual is not None, given.bias is not None,
         -1 if group is None else group, BLOCKS=_blocks(given),
     )  # fmt: skip
@@ -357,7 +357,7 @@ def _constants_of_units(given: Request, shared: bool) -> dict[str, Any]:
 
 def _one_shot_where(space: Workspace, given: Request) -> Any:
     programs = _programs(space)
-    nbytes = 4 * _row_units(given)
+    nbytes = 4 * _row_packets(given)
     return space.thing(f"norm.channel.{nbytes}", programs, lambda: shmem.channel(programs, nbytes))
 
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kernel of ``all_reduce_rmsnorm`` for few rows: the data crosses once, and carries its own flag.
 
-A unit is 16 bytes: a word of each third of a row, and the number of the call. So a program's tiles are
-of words of 4 bytes, THIRD of them in the first two thirds of a row, and the lanes of a warp have units
+A packet is 16 bytes: a word of each third of a row, and the number of the call. So a program's tiles are
+of words of 4 bytes, THIRD of them in the first two thirds of a row, and the lanes of a warp have packets
 that are neighbours: what a warp stores at a time is whole. A word has two elements of 16 bits or one of
 32; tuples below have, for each third, its ``per`` elements, in float32.
 
-Programs of one number work together. Each keeps, for two calls in turn, a place for the units of each
-member: who writes a half again has had the units of the call in between from all others, which they sent
-when they had read that half. Where three programs have a row and share its place, all three had: calls
-with that many programs have places of their own and are a launch each, which begins when all programs of
-the launch before have ended.
+Programs of one number work together. Each keeps, for two calls in turn, a place for the packets of each
+member: who writes a half again has had the packets of the call in between from all others, which they
+sent when they had read that half. Where three programs have a row and share its place, all three had:
+calls with that many programs have places of their own and are a launch each, which begins when all
+programs of the launch before have ended.
 """
 
 # mypy: disable-error-code="assignment,misc"
@@ -22,9 +22,9 @@ import triton.language as tl
 
 from ...triton.primitives.backend import (
     INTERPRETED,
-    await_wide_units,
+    await_wide_packets,
     program_barrier,
-    store_wide_units,
+    store_wide_packets,
 )
 from ...triton.runtime.constants import ALL_REDUCE
 from ...triton.teams import team_row, world_pe
@@ -59,19 +59,19 @@ def elements_of(dtype):
 # -- words and their elements --------------------------------------------------------------------------
 
 
-class UnitsRow(NamedTuple):
+class PacketsRow(NamedTuple):
     """Constants of a launch, as ``Row``, but that a tile is of a third of a row.
 
-    THIRD words are one, UNITS the tile of a row's units, a power of two; GROUP -1 is a scale a row.
+    THIRD words are one, PACKETS the tile of a row's packets, a power of two; GROUP -1 is a scale a row.
     WIDE: all pointers are multiples of 4; what travels is the same without. MEMBERS has the team TEAM.
     PARTS: 3, of few rows in blocks, is a program for each third of a row: each sends a part of the
-    units, gets all and adds up all squares, and finishes its third, for blocks take long. It has one
+    packets, gets all and adds up all squares, and finishes its third, for blocks take long. It has one
     row a call.
     """
 
     HIDDEN: int
     THIRD: int
-    UNITS: int
+    PACKETS: int
     NORM: str
     RESIDUAL: bool
     BIAS: bool
@@ -187,7 +187,7 @@ def _store_bytes(low, high, out, places, inside, PER: tl.constexpr, WIDE: tl.con
 
 
 @triton.jit
-def _store_row(values, like, out, start, lanes, part, WORDS: tl.constexpr, ROW: tl.constexpr):
+def _store_row(values, like, out, start, indices, part, WORDS: tl.constexpr, ROW: tl.constexpr):
     """Rounds a row and stores it, or the program's part of it; gives the whole, float32."""
     THIRD: tl.constexpr = ROW.THIRD
     WIDE: tl.constexpr = ROW.WIDE
@@ -198,17 +198,17 @@ def _store_row(values, like, out, start, lanes, part, WORDS: tl.constexpr, ROW: 
         word = _as_bits(values[k * per], like)
         if per == 2:
             word |= _as_bits(values[k * per + 1], like) << 16
-        inside = lanes < words_of(THIRD, WORDS, k)
+        inside = indices < words_of(THIRD, WORDS, k)
         if PARTS > 1:
             inside &= part == k
-        _store_words(out, start + k * THIRD + lanes, word, inside, WIDE)
+        _store_words(out, start + k * THIRD + indices, word, inside, WIDE)
         for e in tl.static_range(per):
             stored += (_element(word, e, like),)
     return stored
 
 
 @triton.jit
-def _centred(values, lanes, HIDDEN: tl.constexpr, WORDS: tl.constexpr, THIRD: tl.constexpr):
+def _centred(values, indices, HIDDEN: tl.constexpr, WORDS: tl.constexpr, THIRD: tl.constexpr):
     """Without the mean."""
     per: tl.constexpr = HIDDEN // WORDS
     total = values[0]
@@ -217,17 +217,17 @@ def _centred(values, lanes, HIDDEN: tl.constexpr, WORDS: tl.constexpr, THIRD: tl
     mean = tl.sum(total) / HIDDEN
     centred = ()
     for k in tl.static_range(3 * per):
-        inside = lanes < words_of(THIRD, WORDS, k // per)
+        inside = indices < words_of(THIRD, WORDS, k // per)
         centred += (tl.where(inside, values[k] - mean, 0.0),)
     return centred
 
 
 @triton.jit
 def _finish(
-    values, place, gains, shifts, lanes, like, out, scales, global_scale, eps, WORDS: tl.constexpr,
+    values, place, gains, shifts, indices, like, out, scales, global_scale, eps, WORDS: tl.constexpr,
     ROW: tl.constexpr,
 ):  # fmt: skip
-    """Normalises, quantises and stores a row, or a part: ``place``. GROUP as of ``UnitsRow``."""
+    """Normalises, quantises and stores a row, or a part: ``place``. GROUP as of ``PacketsRow``."""
     number, part = place
     HIDDEN: tl.constexpr = ROW.HIDDEN
     NORM: tl.constexpr = ROW.NORM
@@ -237,7 +237,7 @@ def _finish(
     WIDE: tl.constexpr = ROW.WIDE
     per: tl.constexpr = HIDDEN // WORDS
     if NORM == "layer":
-        values = _centred(values, lanes, HIDDEN, WORDS, THIRD)
+        values = _centred(values, indices, HIDDEN, WORDS, THIRD)
     squares = values[0] * values[0]
     unscaled = (values[0] * gains[0],)
     for k in tl.static_range(1, 3 * per):
@@ -252,7 +252,7 @@ def _finish(
         factor = tl.maximum(most * scale / FP8_MAX, LEAST_SCALE)
         tl.store(scales + number, factor)
         for k in tl.static_range(3):
-            places, inside = start + k * THIRD + lanes, lanes < words_of(THIRD, WORDS, k)
+            places, inside = start + k * THIRD + indices, indices < words_of(THIRD, WORDS, k)
             _store_fp8(unscaled, k * per, scale / factor, out, places, inside, per, WIDE)
     else:
         scale = tl.rsqrt(tl.sum(squares) / HIDDEN + eps)
@@ -263,7 +263,7 @@ def _finish(
             else:
                 scaled += (unscaled[k] * scale,)
         if GROUP == 0:
-            _store_row(scaled, like, out, start, lanes, part, WORDS, ROW)
+            _store_row(scaled, like, out, start, indices, part, WORDS, ROW)
         elif BLOCK_FORMAT != "":
             GLOBAL: tl.constexpr = BLOCKS.GLOBAL
             PARTS: tl.constexpr = ROW.PARTS
@@ -274,12 +274,12 @@ def _finish(
                 elif part == k:
                     _store_third(scaled, k, place, like, out, scales, unit, WORDS, ROW)
         else:
-            _quantise(scaled, number, start, lanes, out, scales, WORDS, per, ROW)
+            _quantise(scaled, number, start, indices, out, scales, WORDS, per, ROW)
 
 
 @triton.jit
 def _quantise(
-    values, number, start, lanes, out, scales, WORDS: tl.constexpr, PER: tl.constexpr,
+    values, number, start, indices, out, scales, WORDS: tl.constexpr, PER: tl.constexpr,
     ROW: tl.constexpr,
 ):  # fmt: skip
     """FP8 of a row, and the scale of the row or of each GROUP of elements."""
@@ -292,11 +292,11 @@ def _quantise(
         inverse = 1.0 / factor
     else:
         wide: tl.constexpr = GROUP // PER  # words of a group
-        many: tl.constexpr = lanes.numel // wide
+        many: tl.constexpr = indices.numel // wide
         groups = tl.arange(0, many)
         place = scales + number.to(tl.int64) * ((WORDS + wide - 1) // wide)
     for k in tl.static_range(3):
-        places, inside = start + k * THIRD + lanes, lanes < words_of(THIRD, WORDS, k)
+        places, inside = start + k * THIRD + indices, indices < words_of(THIRD, WORDS, k)
         if GROUP > 0:
             most = tl.abs(values[k * PER])
             if PER == 2:
@@ -306,7 +306,7 @@ def _quantise(
             some = (words_of(THIRD, WORDS, k) + wide - 1) // wide
             tl.store(place + k * (THIRD // wide) + groups, factors, mask=groups < some)
             spread = tl.broadcast_to(tl.expand_dims(1.0 / factors, 1), [many, wide])
-            inverse = tl.reshape(spread, [lanes.numel])
+            inverse = tl.reshape(spread, [indices.numel])
         _store_fp8(values, k * PER, inverse, out, places, inside, PER, WIDE)
 
 
@@ -329,29 +329,29 @@ def _store_third(
 ):  # fmt: skip
     """Third ``k`` of a row in blocks; the last quarter of the tile is left out if nothing is in it."""
     THIRD: tl.constexpr = ROW.THIRD
-    UNITS: tl.constexpr = ROW.UNITS
+    PACKETS: tl.constexpr = ROW.PACKETS
     HIDDEN: tl.constexpr = ROW.HIDDEN
     PER: tl.constexpr = HIDDEN // WORDS
     low, high = values[k * PER], values[k * PER + PER - 1]
-    if UNITS < 1024 or 4 * THIRD > 3 * UNITS:
-        _store_blocks((low, high), k, place, _lanes(UNITS), like, out, scales, unit, WORDS, ROW)
+    if PACKETS < 1024 or 4 * THIRD > 3 * PACKETS:
+        _store_blocks((low, high), k, place, _indices(PACKETS), like, out, scales, unit, WORDS, ROW)
     else:
         low, low_rest = _halves(low)
         high, high_rest = _halves(high)
-        lanes = _lanes(UNITS // 2)
-        _store_blocks((low, high), k, place, lanes, like, out, scales, unit, WORDS, ROW)
+        indices = _indices(PACKETS // 2)
+        _store_blocks((low, high), k, place, indices, like, out, scales, unit, WORDS, ROW)
         low, _low_end = _halves(low_rest)
         high, _high_end = _halves(high_rest)
-        lanes = UNITS // 2 + _lanes(UNITS // 4)
-        _store_blocks((low, high), k, place, lanes, like, out, scales, unit, WORDS, ROW)
+        indices = PACKETS // 2 + _indices(PACKETS // 4)
+        _store_blocks((low, high), k, place, indices, like, out, scales, unit, WORDS, ROW)
 
 
 @triton.jit
 def _store_blocks(
-    values, k: tl.constexpr, place, lanes, like, out, scales, unit, WORDS: tl.constexpr,
+    values, k: tl.constexpr, place, indices, like, out, scales, unit, WORDS: tl.constexpr,
     ROW: tl.constexpr,
 ):  # fmt: skip
-    """Words ``lanes`` of third ``k`` of a row, rounded to its dtype, in blocks of GROUP elements."""
+    """Words ``indices`` of third ``k`` of a row, rounded to its dtype, in blocks of GROUP elements."""
     THIRD: tl.constexpr = ROW.THIRD
     WIDE: tl.constexpr = ROW.WIDE
     BLOCKS: tl.constexpr = ROW.BLOCKS
@@ -361,11 +361,11 @@ def _store_blocks(
     HIDDEN: tl.constexpr = ROW.HIDDEN
     PER: tl.constexpr = HIDDEN // WORDS
     wide: tl.constexpr = GROUP // PER  # words of a block
-    many: tl.constexpr = lanes.numel // wide
+    many: tl.constexpr = indices.numel // wide
     count: tl.constexpr = (WORDS + wide - 1) // wide
     number, _part = place
     start = number.to(tl.int64) * WORDS
-    places, inside = start + k * THIRD + lanes, lanes < words_of(THIRD, WORDS, k)
+    places, inside = start + k * THIRD + indices, indices < words_of(THIRD, WORDS, k)
     low = values[0].to(like.dtype.element_ty).to(tl.float32)
     high = low
     most = size_bits(low)
@@ -379,8 +379,8 @@ def _store_blocks(
         factors, inverse = nvfp4_scales(largest, unit, BLOCKS.GLOBAL)
     # The thread with a block's first word stores its scale: other places would be another layout.
     factors, inverse = _spread(factors, wide), _spread(inverse, wide)
-    there = scale_places(number, k * (THIRD // wide) + lanes // wide, count, SWIZZLED)
-    tl.store(scales + there, factors, mask=inside & (lanes % wide == 0))
+    there = scale_places(number, k * (THIRD // wide) + indices // wide, count, SWIZZLED)
+    tl.store(scales + there, factors, mask=inside & (indices % wide == 0))
     if FORMAT == "mxfp8":
         low = mxfp8_bytes(low, inverse)
         if PER == 2:
@@ -390,51 +390,51 @@ def _store_blocks(
         pairs = nvfp4_codes(low, inverse) | (nvfp4_codes(high, inverse) << 4)
         tl.store(out + places, pairs.to(tl.uint8), mask=inside)
     else:
-        codes = tl.reshape(nvfp4_codes(low, inverse), [lanes.numel // 2, 2])
+        codes = tl.reshape(nvfp4_codes(low, inverse), [indices.numel // 2, 2])
         first, second = tl.split(codes)
-        halves, _odd = tl.split(tl.reshape(lanes // 2, [lanes.numel // 2, 2]))
+        halves, _odd = tl.split(tl.reshape(indices // 2, [indices.numel // 2, 2]))
         places = start // 2 + k * (THIRD // 2) + halves
         inside = halves < words_of(THIRD, WORDS, k) // 2
         tl.store(out + places, (first | (second << 4)).to(tl.uint8), mask=inside)
 
 
 @triton.jit
-def _lanes(UNITS: tl.constexpr):
-    """0, 1, ..., of which a thread's are not neighbours: words are loaded one by one, as units are."""
-    lanes = tl.arange(0, UNITS)
+def _indices(PACKETS: tl.constexpr):
+    """0, 1, ..., of which a thread's are not neighbours: words are loaded one by one, as packets are."""
+    indices = tl.arange(0, PACKETS)
     if _INTERPRETED:
-        return lanes
+        return indices
     else:
-        return tl.max_contiguous(lanes, 1)
+        return tl.max_contiguous(indices, 1)
 
 
 @triton.jit
 def _load_row(
-    x, number, tokens, lanes, WORDS: tl.constexpr, THIRD: tl.constexpr, WIDE: tl.constexpr
+    x, number, tokens, indices, WORDS: tl.constexpr, THIRD: tl.constexpr, WIDE: tl.constexpr
 ):
     """Words of the thirds of row ``number``, or zeros behind the last."""
     start = number.to(tl.int64) * WORDS
-    there = tl.zeros([lanes.numel], tl.int32) + number < tokens
+    there = tl.zeros([indices.numel], tl.int32) + number < tokens
     data = ()
     for k in tl.static_range(3):
-        inside = there & (lanes < words_of(THIRD, WORDS, k))
-        data += (_load_words(x, start + k * THIRD + lanes, inside, WIDE),)
+        inside = there & (indices < words_of(THIRD, WORDS, k))
+        data += (_load_words(x, start + k * THIRD + indices, inside, WIDE),)
     return data
 
 
 @triton.jit(do_not_specialize=["tokens", "mine"])
 def one_shot(
-    x, residual, weight, bias, out, residual_out, scales, global_scale, tokens, eps, counts, units,
+    x, residual, weight, bias, out, residual_out, scales, global_scale, tokens, eps, counts, packets,
     mine, ctx, ROW: tl.constexpr,
 ):  # fmt: skip
     """Every PE gets each row of all others and finishes it.
 
-    ``units`` are words of 8 bytes: for each program two halves of UNITS units of each member; ``counts``
-    are its rows in all calls; ``mine`` is the caller's number, known from the host, for a load of it
-    would hold all others up.
+    ``packets`` are words of 8 bytes: for each program two halves of PACKETS packets of each member;
+    ``counts`` are its rows in all calls; ``mine`` is the caller's number, known from the host, for a
+    load of it would hold all others up.
     """
     HIDDEN: tl.constexpr = ROW.HIDDEN
-    UNITS: tl.constexpr = ROW.UNITS
+    PACKETS: tl.constexpr = ROW.PACKETS
     THIRD: tl.constexpr = ROW.THIRD
     WIDE: tl.constexpr = ROW.WIDE
     RESIDUAL: tl.constexpr = ROW.RESIDUAL
@@ -445,39 +445,39 @@ def one_shot(
     PARTS: tl.constexpr = ROW.PARTS
     per: tl.constexpr = elements_of(x.dtype.element_ty)
     WORDS: tl.constexpr = HIDDEN // per
-    lanes = _lanes(UNITS)
-    used = lanes < words_of(THIRD, WORDS, 0)
+    indices = _indices(PACKETS)
+    used = indices < words_of(THIRD, WORDS, 0)
     program = tl.program_id(0)
     number, part = program // PARTS, program % PARTS
-    data = _load_row(x, number, tokens, lanes, WORDS, THIRD, WIDE)
+    data = _load_row(x, number, tokens, indices, WORDS, THIRD, WIDE)
     count = tl.load(counts + program, volatile=True)
     members = team_row(TEAM, ALL_REDUCE, ctx)
-    # A row's three programs take part in the same calls and share its units.
-    units += number.to(tl.int64) * (4 * MEMBERS * UNITS)
+    # A row's three programs take part in the same calls and share its packets.
+    packets += number.to(tl.int64) * (4 * MEMBERS * PACKETS)
     sent = used
     if PARTS > 1:
         share: tl.constexpr = (words_of(THIRD, WORDS, 0) + 95) // 96 * 32
-        sent &= (lanes >= part * share) & (lanes < (part + 1) * share)
-    nobody = tl.zeros([UNITS], tl.int32)
+        sent &= (indices >= part * share) & (indices < (part + 1) * share)
+    nobody = tl.zeros([PACKETS], tl.int32)
     while number < tokens:
         start = number.to(tl.int64) * WORDS
         count += 1
-        half = units + (count & 1) * (2 * MEMBERS * UNITS)
+        half = packets + (count & 1) * (2 * MEMBERS * PACKETS)
         call = count.to(tl.uint32)
         for k in tl.static_range(1, MEMBERS):
             pe = world_pe(TEAM, members, (mine + k) % MEMBERS)
-            there = p2p_place(half + mine * (2 * UNITS), pe, ctx)
-            store_wide_units(sent, there + 2 * lanes, data[0], data[1], data[2], call)
-        if number < tl.num_programs(0) // PARTS:  # once, while the others' units are on their way
+            there = p2p_place(half + mine * (2 * PACKETS), pe, ctx)
+            store_wide_packets(sent, there + 2 * indices, data[0], data[1], data[2], call)
+        if number < tl.num_programs(0) // PARTS:  # once, while the others' packets are on their way
             pad_scales(scales, tokens, ROW)
-        # On their way while the others' units are: here, for a use would wait where loads do not.
+        # On their way while the others' packets are: here, for a use would wait where loads do not.
         more = ()
         gains = ()
         shifts = ()
         totals = ()
         for k in tl.static_range(3):
-            inside = lanes < words_of(THIRD, WORDS, k)
-            places = k * THIRD + lanes
+            inside = indices < words_of(THIRD, WORDS, k)
+            places = k * THIRD + indices
             if RESIDUAL:
                 more += _load_elements(residual, start + places, inside, x, WIDE)
             if NORM != "none":
@@ -485,12 +485,12 @@ def one_shot(
             if BIAS:
                 shifts += _load_elements(bias, places, inside, x, WIDE)
             for _element_number in tl.static_range(per):
-                totals += (tl.zeros([UNITS], tl.float32),)
+                totals += (tl.zeros([PACKETS], tl.float32),)
         for member in tl.static_range(MEMBERS):
             absent = nobody + mine != member
             pe = world_pe(TEAM, members, member)
-            place = half + member * (2 * UNITS) + 2 * lanes
-            got = await_wide_units(used & absent, place, call, pe, ALL_REDUCE, ctx)
+            place = half + member * (2 * PACKETS) + 2 * indices
+            got = await_wide_packets(used & absent, place, call, pe, ALL_REDUCE, ctx)
             sums = ()
             for k in tl.static_range(3):
                 word = tl.where(absent, got[k], data[k])
@@ -502,11 +502,13 @@ def one_shot(
             for k in tl.static_range(3 * per):
                 sums += (totals[k] + more[k],)
             totals = sums
-        row = _store_row(totals, x, residual_out, start, lanes, part, WORDS, ROW)
+        row = _store_row(totals, x, residual_out, start, indices, part, WORDS, ROW)
         if NORM != "none":
             place = number, part
-            _finish(row, place, gains, shifts, lanes, x, out, scales, global_scale, eps, WORDS, ROW)
+            _finish(
+                row, place, gains, shifts, indices, x, out, scales, global_scale, eps, WORDS, ROW
+            )
         number += tl.num_programs(0) // PARTS
-        data = _load_row(x, number, tokens, lanes, WORDS, THIRD, WIDE)
+        data = _load_row(x, number, tokens, indices, WORDS, THIRD, WIDE)
     program_barrier()
     tl.store(counts + program, count)

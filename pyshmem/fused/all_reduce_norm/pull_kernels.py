@@ -82,9 +82,9 @@ def wait_for_rows(
     flags, count, pes, mine, ctx, MEMBERS: tl.constexpr, THREADS: tl.constexpr
 ):  # fmt: skip
     """Until all members have ``count`` rows in their rings: a thread for each of them looks."""
-    lanes = tl.arange(0, THREADS)
-    active = (lanes < MEMBERS) & (lanes != mine)
-    poll(active.to(tl.int32), flags + lanes, CMP_GE, count, pes, ALL_REDUCE, ctx)
+    indices = tl.arange(0, THREADS)
+    active = (indices < MEMBERS) & (indices != mine)
+    poll(active.to(tl.int32), flags + indices, CMP_GE, count, pes, ALL_REDUCE, ctx)
     program_barrier()
 
 
@@ -122,8 +122,8 @@ def pull(
         pe = world_pe(TEAM, members, member)
         rings += (p2p_place(ring, pe, ctx),)
         words += (p2p_place(flags + mine, pe, ctx),)
-    lanes = tl.arange(0, THREADS)
-    pes = world_pe(TEAM, members, lanes, mask=lanes < MEMBERS)
+    indices = tl.arange(0, THREADS)
+    pes = world_pe(TEAM, members, indices, mask=indices < MEMBERS)
     for k in tl.static_range(AHEAD):
         _put(first[k], ring, offs, inside, k, turns, base, words, mine, MEMBERS, EVERY)
     pad_scales(scales, tokens, ROW)

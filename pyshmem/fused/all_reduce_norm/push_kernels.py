@@ -51,10 +51,10 @@ def _say_so(words, count, MEMBERS: tl.constexpr, THREADS: tl.constexpr):
 
     Not by the warp that waits for others' words, if there is another.
     """
-    lanes = tl.arange(0, THREADS)
+    indices = tl.arange(0, THREADS)
     for k in tl.static_range(1, MEMBERS):
-        here = lanes == (THREADS - 32 * k) % THREADS
-        set_words(here.to(tl.int32), words[k - 1] + lanes * 0, count)
+        here = indices == (THREADS - 32 * k) % THREADS
+        set_words(here.to(tl.int32), words[k - 1] + indices * 0, count)
 
 
 @triton.jit
@@ -105,8 +105,8 @@ def push(
         pe = world_pe(TEAM, members, (mine + k) % MEMBERS)
         rings += (p2p_place(ring + (MEMBERS - 1 - k) * BLOCK, pe, ctx),)
         words += (p2p_place(flags + mine, pe, ctx),)
-    lanes = tl.arange(0, THREADS)
-    pes = world_pe(TEAM, members, lanes, mask=lanes < MEMBERS)
+    indices = tl.arange(0, THREADS)
+    pes = world_pe(TEAM, members, indices, mask=indices < MEMBERS)
     pad_scales(scales, tokens, ROW)
     none = tl.zeros([BLOCK], tl.int32)
     for k in tl.static_range(AHEAD):

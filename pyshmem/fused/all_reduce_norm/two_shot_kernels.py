@@ -15,7 +15,7 @@ import triton.language as tl
 
 import pyshmem.triton as shmem
 
-from ...triton.ll_channels import begin, from_units, receive_pairs, send, to_units
+from ...triton.ll_channels import begin, from_packets, receive_pairs, send, to_packets
 from ...triton.primitives.backend import INTERPRETED, program_barrier, state
 from ...triton.runtime.constants import ALL_REDUCE, CMP_GE, DELTA, SIGNAL_SET
 from ...triton.teams import place_in, team_row, world_pe
@@ -145,15 +145,15 @@ def _store_blocks(
     unit = load_global_scale(global_scale, GLOBAL)
     made, factors = quantise_blocks(values, unit, FORMAT, GLOBAL)
     bytes_of_row: tl.constexpr = HIDDEN // PER
-    lanes = tl.arange(0, offs.numel // PER)
-    places = number.to(tl.int64) * bytes_of_row + lanes
+    indices = tl.arange(0, offs.numel // PER)
+    places = number.to(tl.int64) * bytes_of_row + indices
     if not _INTERPRETED:
         places = tl.max_contiguous(places, SIDE // PER)
-    tl.store(out + places, made, mask=lanes < bytes_of_row)
+    tl.store(out + places, made, mask=indices < bytes_of_row)
     count: tl.constexpr = (HIDDEN + GROUP - 1) // GROUP
-    lanes = tl.arange(0, offs.numel // GROUP)
-    place = scales + scale_places(number, lanes, count, SWIZZLED)
-    tl.store(place, factors, mask=lanes < count)
+    indices = tl.arange(0, offs.numel // GROUP)
+    place = scales + scale_places(number, indices, count, SWIZZLED)
+    tl.store(place, factors, mask=indices < count)
 
 
 @triton.jit
@@ -196,10 +196,10 @@ def finish_row(
             )
         elif GROUP > 0:
             finished, factors = quantise(values, GROUP)
-            lanes = tl.arange(0, offs.numel // GROUP)
+            indices = tl.arange(0, offs.numel // GROUP)
             count: tl.constexpr = (HIDDEN + GROUP - 1) // GROUP
-            place = scales + number.to(tl.int64) * count + lanes
-            tl.store(place, factors, mask=lanes < count)
+            place = scales + number.to(tl.int64) * count + indices
+            tl.store(place, factors, mask=indices < count)
             tl.store(out + places, finished, mask=inside)
         else:
             tl.store(out + places, values.to(out.dtype.element_ty), mask=inside)
@@ -250,20 +250,20 @@ def one_shot(
     offs = tl.arange(0, BLOCK)
     inside = offs < HIDDEN
     bits: tl.constexpr = x.dtype.element_ty.primitive_bitwidth
-    units: tl.constexpr = BLOCK * bits // 32
-    used = tl.arange(0, units) < HIDDEN * bits // 32
-    pairs = tl.arange(0, units // 2) < HIDDEN * bits // 64
+    packets: tl.constexpr = BLOCK * bits // 32
+    used = tl.arange(0, packets) < HIDDEN * bits // 32
+    pairs = tl.arange(0, packets // 2) < HIDDEN * bits // 64
     number = tl.program_id(0)
     pad_scales(scales, tokens, ROW)
     while number < tokens:
         places = number.to(tl.int64) * HIDDEN + offs
         row = tl.load(x + places, mask=inside, other=0)
-        data = to_units(row)
-        call, base, step, members = begin(words, units, TEAM, ALL_REDUCE, ctx)
+        data = to_packets(row)
+        call, base, step, members = begin(words, packets, TEAM, ALL_REDUCE, ctx)
         mine, n_pes = place_in(TEAM, members, ctx)
         for k in range(1, n_pes):
             send(base, step, data, call, mine, (mine + k) % n_pes, TEAM, members, ctx, mask=used)
-        # On their way while the others' units are: here, for a use would wait where loads do not.
+        # On their way while the others' packets are: here, for a use would wait where loads do not.
         more = load_residual(residual, places, inside, RESIDUAL)
         gain, shift = load_gains(weight, bias, offs, inside, ROW)
         total = tl.zeros([BLOCK], tl.float32)
@@ -272,7 +272,7 @@ def one_shot(
                 got = data
             else:
                 got = receive_pairs(base, step, pairs, call, member, TEAM, members, ALL_REDUCE, ctx)
-            total += from_units(got, row).to(tl.float32)
+            total += from_packets(got, row).to(tl.float32)
         row = (total + more).to(row.dtype)
         tl.store(residual_out + places, row, mask=inside)
         if NORM != "none":

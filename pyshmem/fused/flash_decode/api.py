@@ -28,10 +28,10 @@ _INVARIANT_SPLITS = 4 if INTERPRETED else 16
 _KEYS = 16 if INTERPRETED else 64  # keys of a step
 
 
-def _channel(space: Workspace, units: int) -> Channel:
+def _channel(space: Workspace, packets: int) -> Channel:
     """One for each class of head sizes, so that two models do not take it from each other."""
     made: Channel = space.thing(
-        f"flash decode {units}", 0, lambda: channel(_PROGRAMS, 4 * (units + 16))
+        f"flash decode {packets}", 0, lambda: channel(_PROGRAMS, 4 * (packets + 16))
     )
     return made
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import triton
 import triton.language as tl
 
-from ...triton.ll_channels import begin, from_units, receive, send, to_units
+from ...triton.ll_channels import begin, from_packets, receive, send, to_packets
 from ...triton.primitives.backend import INTERPRETED, device_function
 from ...triton.runtime.constants import FCOLLECT
 from ...triton.teams import place_in
@@ -185,8 +185,8 @@ def merge_parts(
         mine, n_pes = place_in(TEAM, row, ctx)
         for k in range(1, n_pes):
             member = (mine + k) % n_pes
-            send(base, step, to_units(own), number, mine, member, TEAM, row, ctx)
-            send(base + DP, step, to_units(pair), number, mine, member, TEAM, row, ctx)
+            send(base, step, to_packets(own), number, mine, member, TEAM, row, ctx)
+            send(base + DP, step, to_packets(pair), number, mine, member, TEAM, row, ctx)
         largest, weights = tl.sum(two * 0.0, 0) + _MINUS, tl.sum(two * 0.0, 0)
         total = tl.zeros([DP], tl.float32)
         for member in range(n_pes):
@@ -194,9 +194,9 @@ def merge_parts(
             got = receive(
                 base + DP, step, (two >= 0) & other, number, member, TEAM, row, FCOLLECT, ctx
             )
-            stat = from_units(tl.where(other, got, to_units(pair)), pair)
+            stat = from_packets(tl.where(other, got, to_packets(pair)), pair)
             got = receive(base, step, (cols >= 0) & other, number, member, TEAM, row, FCOLLECT, ctx)
-            part = from_units(tl.where(other, got, to_units(own)), own)
+            part = from_packets(tl.where(other, got, to_packets(own)), own)
             here = tl.max(tl.where(two == 0, stat, _MINUS), 0)
             there = tl.sum(tl.where(two == 1, stat, 0.0), 0)
             higher = tl.maximum(largest, here)

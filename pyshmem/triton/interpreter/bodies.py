@@ -143,8 +143,8 @@ def _distance(pe: int, op: Any, ctx: Any) -> int:
 def reach_pe(pe: Any, op: Any, ctx: Any) -> tl.tensor:
     if isinstance(pe, tl.tensor) and pe.type.is_block():
         pes = _array(pe)
-        units = [_distance(int(one), op, ctx) >> 8 for one in pes.reshape(-1)]
-        return tensor(np.array(units, np.int64).reshape(pes.shape), tl.int64, True)
+        distances = [_distance(int(one), op, ctx) >> 8 for one in pes.reshape(-1)]
+        return tensor(np.array(distances, np.int64).reshape(pes.shape), tl.int64, True)
     return scalar(_distance(number(pe), op, ctx) >> 8, tl.int64)
 
 
@@ -361,29 +361,29 @@ def end_with(kind: Any, op: Any, a: Any, b: Any, ctx: Any) -> None:
     raise Ended
 
 
-def await_units(active: Any, pointer: Any, call: Any, pe: Any, op: Any, ctx: Any) -> tl.tensor:
+def await_packets(active: Any, pointer: Any, call: Any, pe: Any, op: Any, ctx: Any) -> tl.tensor:
     wanted = number(call) & 0xFFFFFFFF
     actives, addresses, pes = np.broadcast_arrays(*map(_array, (active, pointer, pe)))
     data = np.zeros(addresses.shape, np.uint32)
     for place in zip(*np.nonzero(actives), strict=True):
         clock = _Wait(ctx, op, int(pes[place]))
         while True:
-            unit = job.read(int(addresses[place]), 8, False)
-            if unit >> 32 == wanted or not clock.turn(wanted, unit >> 32):
+            packet = job.read(int(addresses[place]), 8, False)
+            if packet >> 32 == wanted or not clock.turn(wanted, packet >> 32):
                 break
-        data[place] = unit & 0xFFFFFFFF
+        data[place] = packet & 0xFFFFFFFF
     return tensor(data, tl.uint32, True)
 
 
-def await_unit_pairs(
+def await_packet_pairs(
     active: Any, pointer: Any, call: Any, pe: Any, op: Any, ctx: Any
 ) -> tuple[tl.tensor, tl.tensor]:
-    return await_units(active, pointer, call, pe, op, ctx), await_units(
+    return await_packets(active, pointer, call, pe, op, ctx), await_packets(
         active, pointer + 1, call, pe, op, ctx
     )
 
 
-def store_wide_units(
+def store_wide_packets(
     active: Any, pointer: Any, first: Any, second: Any, third: Any, call: Any
 ) -> None:
     """The half with the call's number is stored last, and read first."""
@@ -396,10 +396,10 @@ def store_wide_units(
         job.release_set(int(addresses[place]) + 8, three | wanted)
 
 
-def await_wide_units(
+def await_wide_packets(
     active: Any, pointer: Any, call: Any, pe: Any, op: Any, ctx: Any
 ) -> tuple[tl.tensor, ...]:
-    last = await_units(active, pointer + 1, call, pe, op, ctx)
+    last = await_packets(active, pointer + 1, call, pe, op, ctx)
     job.fence()
     actives, addresses = np.broadcast_arrays(_array(active), _array(pointer))
     data = np.zeros(addresses.shape, np.uint64)
@@ -412,18 +412,18 @@ def await_wide_units(
 def store_quads(
     active: Any, wide: Any, narrow: Any, first: Any, second: Any, third: Any, fourth: Any, call: Any
 ) -> None:
-    store_wide_units(active, wide, first, second, third, call)
+    store_wide_packets(active, wide, first, second, third, call)
     actives, addresses, last = np.broadcast_arrays(*map(_array, (active, narrow, fourth)))
     for place in zip(*np.nonzero(actives), strict=True):
-        unit = int(last[place]) | (number(call) & 0xFFFFFFFF) << 32
-        job.release_set(int(addresses[place]), unit)
+        packet = int(last[place]) | (number(call) & 0xFFFFFFFF) << 32
+        job.release_set(int(addresses[place]), packet)
 
 
 def await_quads(
     active: Any, wide: Any, narrow: Any, call: Any, pe: Any, op: Any, ctx: Any
 ) -> tuple[tl.tensor, ...]:
-    three = await_wide_units(active, wide, call, pe, op, ctx)
-    return *three, await_units(active, narrow, call, pe, op, ctx)
+    three = await_wide_packets(active, wide, call, pe, op, ctx)
+    return *three, await_packets(active, narrow, call, pe, op, ctx)
 
 
 def store_requests(slot: Any, phase: Any, inside: Any, kind: Any, *named: Any) -> None:

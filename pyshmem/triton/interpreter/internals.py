@@ -4,7 +4,7 @@
 Else routines are taken at their word. Here nothing is described: what counts is what their bodies load
 and store, and the leaf primitives below. The threads of a program are told apart as far as its barriers
 go: what a wait has seen is known to all behind the next barrier, and a release tells of what was stored
-before the last one. Units of LL have their flags in them, and are not shown: nothing orders them but
+before the last one. Packets of LL have their flags in them, and are not shown: nothing orders them but
 that they are whole.
 """
 

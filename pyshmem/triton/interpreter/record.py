@@ -3,7 +3,7 @@
 
 Each program is an agent: number 1 + its number in the grid. Elements are seen where Triton's
 interpreter loads and stores them, also those of tiles on peers, which lie where the PE sees the peer's
-heap. What the library moves for itself, as units of LL, is part of a routine and not shown. Nothing of
+heap. What the library moves for itself, as packets of LL, is part of a routine and not shown. Nothing of
 it is imported while ``order`` is off.
 """
 
@@ -34,8 +34,8 @@ from . import scheduler
 _MOST = 4096  # elements of one volatile load, or atomic, that are followed
 #: Modules of routines whose loads and stores are the user's own elements.
 _SEEN = ("tile", "signals", "collectives", "dist")
-#: Those whose loads and stores are units with their flags in them, also where the library's are shown.
-_UNITS = ("ll_channels", "primitives.ring", "primitives.by_proxy", "requests")
+#: Those whose loads and stores are packets with their flags in them, also where the library's are shown.
+_PACKETS = ("ll_channels", "primitives.ring", "primitives.by_proxy", "requests")
 _PACKAGE = __package__.rpartition(".")[0] + "."
 _calls: Counter[Any] = Counter()
 _late: Any = None  # the module of that name, with PYSHMEM_CHECK=deliver
@@ -319,7 +319,7 @@ def called(function: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     describe = _DESCRIBED.get((module, name)) if ours else None
     hides = ours and module not in _SEEN
     if check_log.internals:
-        describe, hides = None, ours and module in _UNITS
+        describe, hides = None, ours and module in _PACKETS
     bind = effects.Binder(function)
     if ours and _late is not None:
         plain = _late.called(module, name, bind, plain)
@@ -530,7 +530,7 @@ def _sync_grid(a: dict[str, Any]) -> effects.Described:
 
 
 def _tiles(how: str) -> Callable[[dict[str, Any]], effects.Described]:
-    """Tiles of the programs of one number, by a channel, whose units tell of nothing else."""
+    """Tiles of the programs of one number, by a channel, whose packets tell of nothing else."""
 
     def describe(a: dict[str, Any]) -> effects.Described:
         (team, me), (_, place) = _team(a), memory.own(_number(a["words"]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Leaf primitives on GPUs for units, data and the number of a call in one access."""
+"""Leaf primitives on GPUs for packets, data and the number of a call in one access."""
 
 import triton
 import triton.language as tl
@@ -7,16 +7,16 @@ from triton.language.extra import cuda
 
 from ..runtime.constants import FAULT_TIMEOUT, WAIT_NUMBERS
 from .gpu import address_of, kernel_of
-from .ptx import unit_text
+from .ptx import packet_text
 from .ptx_pairs import pairs_constraints, pairs_text
 from .ptx_wide import store_quad_text, store_wide_text, wide_constraints, wide_text
 
 
 @triton.jit
-def await_units(active, pointer, number, pe, op: tl.constexpr, ctx):
-    """The data of a tile's units of 8 bytes, uint32, when they carry the call's number."""
+def await_packets(active, pointer, number, pe, op: tl.constexpr, ctx):
+    """The data of a tile's packets of 8 bytes, uint32, when they carry the call's number."""
     kernel: tl.constexpr = kernel_of()
-    text: tl.constexpr = unit_text(WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel)
+    text: tl.constexpr = packet_text(WAIT_NUMBERS, FAULT_TIMEOUT, op, kernel)
     return tl.inline_asm_elementwise(
         text, "=r,r,l,r,l,l",
         [active.to(tl.int32), pointer, tl.cast(number, tl.uint32), address_of(ctx),
@@ -32,8 +32,8 @@ def _at_a_time(pairs, threads):
 
 
 @triton.jit
-def await_unit_pairs(active, pointer, number, pe, op: tl.constexpr, ctx):
-    """The data of pairs of units, two tensors of uint32, when both carry the call's number.
+def await_packet_pairs(active, pointer, number, pe, op: tl.constexpr, ctx):
+    """The data of pairs of packets, two tensors of uint32, when both carry the call's number.
 
     A pair is loaded as one, 16 bytes wide, and up to four of a thread are on the way at a time.
     """
@@ -49,8 +49,8 @@ def await_unit_pairs(active, pointer, number, pe, op: tl.constexpr, ctx):
 
 
 @triton.jit
-def store_wide_units(active, pointer, first, second, third, number):
-    """Each element with ``active`` stores a unit of 16 bytes: three words and the call's number."""
+def store_wide_packets(active, pointer, first, second, third, number):
+    """Each element with ``active`` stores a packet of 16 bytes: three words and the call's number."""
     tl.inline_asm_elementwise(
         store_wide_text(), "=r,r,r,r,r,r,l",
         [active.to(tl.int32), first, second, third, tl.cast(number, tl.uint32), pointer],
@@ -59,8 +59,8 @@ def store_wide_units(active, pointer, first, second, third, number):
 
 
 @triton.jit
-def await_wide_units(active, pointer, number, pe, op: tl.constexpr, ctx):
-    """The data of units of 16 bytes, three tensors of uint32, when they carry the call's number.
+def await_wide_packets(active, pointer, number, pe, op: tl.constexpr, ctx):
+    """The data of packets of 16 bytes, three tensors of uint32, when they carry the call's number.
 
     Up to four of a thread are on the way at a time.
     """
@@ -77,7 +77,7 @@ def await_wide_units(active, pointer, number, pe, op: tl.constexpr, ctx):
 
 @triton.jit
 def store_quads(active, wide, narrow, first, second, third, fourth, number):
-    """Each element with ``active`` stores a wide unit of three words, and one of 8 bytes."""
+    """Each element with ``active`` stores a wide packet of three words, and one of 8 bytes."""
     tl.inline_asm_elementwise(
         store_quad_text(), "=r,r,r,r,r,r,r,l,l",
         [active.to(tl.int32), first, second, third, fourth, tl.cast(number, tl.uint32), wide, narrow],
@@ -87,7 +87,7 @@ def store_quads(active, wide, narrow, first, second, third, fourth, number):
 
 @triton.jit
 def await_quads(active, wide, narrow, number, pe, op: tl.constexpr, ctx):
-    """Four tensors of uint32, as ``store_quads`` takes them, when all units carry the call's number.
+    """Four tensors of uint32, as ``store_quads`` takes them, when all packets carry the call's number.
 
     Up to four quads of a thread are on the way at a time.
     """

@@ -298,7 +298,7 @@ def poll_text(bits, signed, compare, scans, asks, numbers, kind, op, kernel, rep
 
 @triton.constexpr_function
 def looks_text(many, names, more, begin, loads, compare, slow, results):
-    """A wait of ``many`` units at a time: ``loads``, until ``compare`` leaves 0 in d.
+    """A wait of ``many`` packets at a time: ``loads``, until ``compare`` leaves 0 in d.
 
     Declares predicates a0 on for ``begin``, ``names`` of 64 bits, and ``more``; ``slow`` is of
     ``slow_text``.
@@ -375,11 +375,11 @@ def end_text(claim, record, kind, op, kernel, ends):
 
 
 @triton.constexpr_function
-def unit_text(numbers, kind, op, kernel):
-    """$0 = the data of the unit at $2 when its number is $3, for elements with $1 set; $4 ctx, $5 pe.
+def packet_text(numbers, kind, op, kernel):
+    """$0 = the data of the packet at $2 when its number is $3, for elements with $1 set; $4 ctx, $5 pe.
 
-    A unit is 8 bytes loaded as one: data, and the number of the call. So no order is needed among
-    units, and none with anything else.
+    A packet is 8 bytes loaded as one: data, and the number of the call. So no order is needed among
+    packets, and none with anything else.
     """
     widen = "cvt.u64.u32 a, $3; cvt.u64.u32 b, u;"
     return f"""{{

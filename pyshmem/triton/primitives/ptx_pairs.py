@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The text of inline PTX that waits for pairs of units, 16 bytes at a time; see ``ptx``."""
+"""The text of inline PTX that waits for pairs of packets, 16 bytes at a time; see ``ptx``."""
 
 import triton
 
@@ -15,11 +15,11 @@ def pairs_constraints(many):
 
 @triton.constexpr_function
 def pairs_text(many, numbers, kind, op, kernel):
-    """The data of ``many`` pairs of units at a time, each pair loaded as one.
+    """The data of ``many`` pairs of packets at a time, each pair loaded as one.
 
     Of element j, $j and $(many + j) are the results, then come, by ``many`` operands each: whether it is
-    active, the pointer, the call's number, ctx, pe. Those that are not active give 0. Every unit has its
-    own number, so it does not matter whether the halves of a pair come together.
+    active, the pointer, the call's number, ctx, pe. Those that are not active give 0. Every packet has
+    its own number, so it does not matter whether the halves of a pair come together.
     """
 
     def operand(place, j):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Texts of inline PTX for wide units: 12 bytes of data and the call's number; see ``ptx``.
+"""Texts of inline PTX for wide packets: 12 bytes of data and the call's number; see ``ptx``.
 
 Loads and stores are of ``b128``, which PTX makes one access, so the number comes with its data. A tile
-has a power of two of words, so four of them travel as a wide unit and a unit of 8 bytes, a *quad*.
+has a power of two of words, so four of them travel as a wide packet and a packet of 8 bytes, a *quad*.
 """
 
 import triton
@@ -12,7 +12,7 @@ from .ptx import looks_text, slow_text
 
 @triton.constexpr_function
 def store_wide_text():
-    """The words $2, $3, $4 and the number $5 to the unit at $6, for elements with $1 set; $0 is 0."""
+    """The words $2, $3, $4 and the number $5 to the packet at $6, for elements with $1 set; $0 is 0."""
     return """{
     .reg .pred p; .reg .b64 v, w; .reg .b128 t;
     setp.ne.s32 p, $1, 0;
@@ -25,7 +25,7 @@ def store_wide_text():
 
 @triton.constexpr_function
 def store_quad_text():
-    """The words $2 to $5 and the number $6: a wide unit at $7 and one of 8 bytes at $8, where $1."""
+    """The words $2 to $5 and the number $6: a wide packet at $7 and one of 8 bytes at $8, where $1."""
     return """{
     .reg .pred p; .reg .b64 v, w, x; .reg .b128 t;
     setp.ne.s32 p, $1, 0;
@@ -46,11 +46,11 @@ def wide_constraints(many, quads):
 
 @triton.constexpr_function
 def wide_text(many, numbers, kind, op, kernel, quads):
-    """The three words of each of ``many`` units at a time, when all carry the call's number.
+    """The three words of each of ``many`` packets at a time, when all carry the call's number.
 
     By ``many`` operands each: the results, then whether an element is active, the pointer, the number,
     ctx, pe. Those that are not active give 0. ``quads``: four words each, of which the last is in a
-    unit of 8 bytes, whose pointer comes behind the other.
+    packet of 8 bytes, whose pointer comes behind the other.
     """
     active, pointer = 3 + quads, 4 + quads
     call = pointer + 1 + quads

@@ -104,14 +104,12 @@ def team_ring(team, ctx):
 @device_function
 def _pack(mark, dest, source, value, extra, extra2, pe, kind):
     """pysh_request_pack(): seven words as eight of 56 bits, each with the phase of its ticket."""
-    lanes = tl.arange(0, 8)
-    words = tl.where(
-        lanes == 0, to_int64(dest), tl.where(lanes == 1, to_int64(source), to_int64(value))
-    )
-    words = tl.where(lanes == 3, to_int64(extra), tl.where(lanes == 4, to_int64(extra2), words))
-    words = tl.where(lanes == 5, to_int64(pe), tl.where(lanes == 6, to_int64(kind), words))
-    tops = tl.where(lanes < 7, (words >> 56) & 255, 0) << (8 * (lanes % 7)).to(tl.int64)
-    return tl.where(lanes == 7, tl.sum(tops), words & _LOW56) | mark
+    i = tl.arange(0, 8)
+    words = tl.where(i == 0, to_int64(dest), tl.where(i == 1, to_int64(source), to_int64(value)))
+    words = tl.where(i == 3, to_int64(extra), tl.where(i == 4, to_int64(extra2), words))
+    words = tl.where(i == 5, to_int64(pe), tl.where(i == 6, to_int64(kind), words))
+    tops = tl.where(i < 7, (words >> 56) & 255, 0) << (8 * (i % 7)).to(tl.int64)
+    return tl.where(i == 7, tl.sum(tops), words & _LOW56) | mark
 
 
 @device_function
@@ -292,9 +290,9 @@ def ask(kind, dest, source, value, extra, extra2, pe, ctx):
 @device_function
 def settle(ctx):
     """Waits for the requests without a reply; two loads, for all rings at once, when there are none."""
-    lanes = tl.arange(0, MAX_RINGS)
-    there = lanes < state(ctx, RINGS)
-    devices = words_at(state(ctx, RING + 4 * lanes + 2))
+    i = tl.arange(0, MAX_RINGS)
+    there = i < state(ctx, RINGS)
+    devices = words_at(state(ctx, RING + 4 * i + 2))
     pending = tl.load(devices + RING_PENDING, mask=there, other=0, volatile=True)
     acked = tl.load(devices + RING_ACKED, mask=there, other=0, volatile=True)
     if tl.max((pending > acked).to(tl.int32)) != 0:

@@ -15,7 +15,7 @@ from pyshmem.fused.all_reduce_norm import one_shot_ll_kernels as norm_units_kern
 from pyshmem.fused.all_reduce_norm import pull_kernels as norm_pull_kernels
 from pyshmem.fused.all_reduce_norm import push_kernels as norm_push_kernels
 from pyshmem.fused.all_reduce_norm import two_shot_kernels as kernels
-from pyshmem.fused.all_reduce_norm.one_shot_ll_kernels import UnitsRow
+from pyshmem.fused.all_reduce_norm.one_shot_ll_kernels import PacketsRow
 from pyshmem.fused.all_reduce_norm.pull_kernels import Ring
 from pyshmem.fused.all_reduce_norm.two_shot_kernels import Blocks, Row
 from pyshmem.fused.formats import kernels as formats_kernels
@@ -25,7 +25,7 @@ job_constants._bind(1 << 40)  # as init would
 
 BF16 = "x residual weight bias out residual_out inbox sums rows ring"
 TYPES = dict.fromkeys(BF16.split(), "*bf16") | dict.fromkeys(
-    ("words", "counts", "flags", "units", "ctx"), "*i64"
+    ("words", "counts", "flags", "packets", "ctx"), "*i64"
 )
 TYPES |= {"scales": "*fp32", "global_scale": "*fp32", "eps": "fp32"}
 TYPES |= {"tokens": "i32", "mine": "i32", "count": "i32"}
@@ -41,15 +41,15 @@ FP8 = {"out": "*u8", "rows": "*u8"}
 BYTES = {"out": "*u8", "scales": "*u8"}
 MXFP8 = {"GROUP": 32, "BLOCKS": Blocks("mxfp8", 1, True)}
 NVFP4 = {"GROUP": 16, "BLOCKS": Blocks("nvfp4", 2, True, True)}
-UNITS = {"TEAM": 0, "WIDE": True, "MEMBERS": 2, "THIRD": 512, "UNITS": 512}
+UNITS = {"TEAM": 0, "WIDE": True, "MEMBERS": 2, "THIRD": 512, "PACKETS": 512}
 PUSH = {"TEAM": 0, "MEMBERS": 2, "THREADS": 256}
 PULL = {"TEAM": 0, "MEMBERS": 2, "THREADS": 256, "EVERY": 2, "AHEAD": 4}
 CASES = {
     "local": ("local", {}, {}),
     "one_shot": ("one_shot", {}, {"TEAM": 0}),
-    "units": ("units", {}, {**UNITS, "HIDDEN": 6144, "THIRD": 1024, "UNITS": 1024}),
-    "units_fp8": ("units", FP8, {**UNITS, "GROUP": 128}),
-    "units_row_fp8": ("units", FP8, {**UNITS, "GROUP": -1, "NORM": "layer", "BIAS": True}),
+    "units": ("packets", {}, {**UNITS, "HIDDEN": 6144, "THIRD": 1024, "PACKETS": 1024}),
+    "units_fp8": ("packets", FP8, {**UNITS, "GROUP": 128}),
+    "units_row_fp8": ("packets", FP8, {**UNITS, "GROUP": -1, "NORM": "layer", "BIAS": True}),
     "pull": ("pull", {}, {**PULL, "HIDDEN": 6144, "BLOCK": 8192}),
     "pull_fp8": ("pull", FP8, {**PULL, "GROUP": 4096}),
     "push": ("push", {}, {**PUSH, "HIDDEN": 6144, "BLOCK": 8192}),
@@ -69,9 +69,9 @@ BLOCKS |= {
     for name, given in BLOCKS.items()
 }
 BLOCKS |= {
-    "units_parts_nvfp4": ("units", BYTES, UNITS | NVFP4 | {"PARTS": 3}),
-    "units_mxfp8": ("units", BYTES, UNITS | MXFP8),
-    "units_nvfp4": ("units", BYTES, UNITS | NVFP4),
+    "units_parts_nvfp4": ("packets", BYTES, UNITS | NVFP4 | {"PARTS": 3}),
+    "units_mxfp8": ("packets", BYTES, UNITS | MXFP8),
+    "units_nvfp4": ("packets", BYTES, UNITS | NVFP4),
     "pull_mxfp8": ("pull", BYTES, PULL | MXFP8),
     "push_nvfp4": ("push", BYTES, PUSH | NVFP4),
     "two_shot_nvfp4": ("two_shot", BYTES, {"TEAM": 0} | NVFP4),
@@ -86,7 +86,7 @@ BLACKWELL = (
 OWN = {
     "pull": norm_pull_kernels.pull,
     "push": norm_push_kernels.push,
-    "units": norm_units_kernels.one_shot,
+    "packets": norm_units_kernels.one_shot,
     "quantise": formats_kernels.quantise_rows,
     "dequantise": formats_kernels.dequantise_rows,
 }
@@ -107,7 +107,7 @@ def ptx(name: str, architecture: int = 90) -> str:
     if "ROW" in names:
         if "THREADS" in constants:
             constants["RING"] = Ring(*(constants[one] for one in Ring._fields if one in constants))
-        kind = UnitsRow if "THIRD" in constants else Row
+        kind = PacketsRow if "THIRD" in constants else Row
         row = kind(**{one: constants[one] for one in kind._fields if one in constants})
         values[names.index("ROW"),] = row
     else:

@@ -275,11 +275,11 @@ def end_operation(plan, mask, words, limit, ctx, TEAM: tl.constexpr, COMBINE: tl
             after = _alone(members)
             tl.store(words + OUT, tl.cast(1, tl.int64))
     _say(plan, after)
-    lanes = tl.arange(0, MOST)
-    missing = (after >> lanes) & 1
-    inside = lanes < members.n_pes
-    tl.store(mask + lanes, (1 - missing).to(tl.uint8), mask=inside)
+    indices = tl.arange(0, MOST)
+    missing = (after >> indices) & 1
+    inside = indices < members.n_pes
+    tl.store(mask + indices, (1 - missing).to(tl.uint8), mask=inside)
     if COMBINE != 0:
-        counted = tl.load(words + ABSENCES + lanes, mask=inside, other=0)
-        tl.store(words + ABSENCES + lanes, counted + missing, mask=inside)
+        counted = tl.load(words + ABSENCES + indices, mask=inside, other=0)
+        tl.store(words + ABSENCES + indices, counted + missing, mask=inside)
         tl.store(words + STEPS, tl.load(words + STEPS) + 1)
