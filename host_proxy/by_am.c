@@ -26,7 +26,7 @@ static bool out_of_reach(uint64_t place, int pe) {
     return false;
 }
 
-bool pysh_request_is_far(const pysh_request_t *request) {
+bool pysh_request_goes_by_am(const pysh_request_t *request) {
     int op = pysh_request_op(request), pe = pysh_request_pe(request);
     uint64_t dest = request->word[PYSH_WORD_DEST];
 
@@ -107,7 +107,7 @@ static void describe_strided(pysh_am_op_t *op, const pysh_request_t *request) {
     op->block = (size_t)(block * width);
     op->n_blocks = op->block ? word[PYSH_WORD_VALUE] : 0;
     op->local_stride = gets ? dest : source;
-    op->far_stride = gets ? source : dest;
+    op->remote_stride = gets ? source : dest;
     if (!op->n_blocks)
         return;
     op->local = am_address(word[gets ? PYSH_WORD_DEST : PYSH_WORD_SOURCE]);
@@ -137,16 +137,16 @@ static int am_step(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p) 
     int status = ISHMEMX_OK;
 
     (void)ring;
-    for (; flight->moved < (uint64_t)flight->n_far; flight->moved++)
-        if (!pysh_am_done(&flight->far[flight->moved]))
+    for (; flight->moved < (uint64_t)flight->n_by_am; flight->moved++)
+        if (!pysh_am_done(&flight->remote[flight->moved]))
             return PYSH_UNDERWAY;
-    *value_p = flight->far->fetched;
-    for (int i = 0; !failed && i < flight->n_far; i++)
-        failed = flight->far[i].status ? &flight->far[i] : NULL;
+    *value_p = flight->remote->fetched;
+    for (int i = 0; !failed && i < flight->n_by_am; i++)
+        failed = flight->remote[i].status ? &flight->remote[i] : NULL;
     if (failed)
         status = pysh_am_fail(failed, "a kernel's request");
-    free(flight->far);
-    flight->far = NULL;
+    free(flight->remote);
+    flight->remote = NULL;
     if (status)
         return status;
     return pysh_request_op(&flight->request) == PYSH_OP_AMO ? pysh_amo_hand_over(flight, *value_p) : status;
@@ -157,14 +157,14 @@ static pysh_outcome_t am_start(pysh_ring_t *ring, uint64_t ticket, const pysh_re
                                int n) {
     pysh_flight_t *flight = pysh_flight_add(ring, ticket, request, am_step);
 
-    flight->far = op;
-    flight->n_far = n;
+    flight->remote = op;
+    flight->n_by_am = n;
     for (int i = 0; i < n; i++)
         pysh_am_start(&op[i]);
     return (pysh_outcome_t){.pending = true};
 }
 
-pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
+pysh_outcome_t pysh_handle_by_am(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     pysh_am_op_t *op = malloc(sizeof *op); /* calloc() would not take what this thread has freed before */
 
     if (!op)
@@ -178,9 +178,10 @@ pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_re
     return am_start(ring, ticket, request, op, 1);
 }
 
-/* ---- to all far members of a team ---- */
+/* ---- to all members of a team out of reach ---- */
 
-/* One to each far node, for all its members: by one of them, for members of a node by different ones. How many. */
+/* One to each node out of reach, for all its members: by one of them, for members of a node by different ones. How
+ * many. */
 static int one_a_node(pysh_am_op_t *op, const pysh_am_op_t *like, ishmemx_team_t team) {
     const pysh_team_nodes_t *nodes = &team->nodes;
     int n = 0, mine = nodes->rank[team->my_pe] - nodes->first[nodes->mine];
@@ -224,7 +225,7 @@ static pysh_outcome_t spread(pysh_ring_t *ring, uint64_t ticket, const pysh_requ
     if (!like.block)
         return pysh_outcome(ISHMEMX_OK);
     n = pysh_am_spreads() ? team->nodes.n : team->n_pes;
-    op = malloc((size_t)n * sizeof *op); /* calloc(): see pysh_handle_far() */
+    op = malloc((size_t)n * sizeof *op); /* calloc(): see pysh_handle_by_am() */
     if (!op)
         return pysh_outcome(pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a kernel's request"));
     n = (pysh_am_spreads() ? one_a_node : one_a_member)(op, &like, team);

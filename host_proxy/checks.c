@@ -59,7 +59,7 @@ static int check_local(uint64_t place, uint64_t nbytes, const char *what) {
 }
 
 /* The side that is another PE's: all of it on a heap, and the program's. */
-static int check_far(uint64_t place, uint64_t nbytes, const char *what) {
+static int check_remote(uint64_t place, uint64_t nbytes, const char *what) {
     int64_t offset;
     int heap, status = pysh_own_heap_find(check_address(place), nbytes, what, &heap, &offset);
 
@@ -70,7 +70,7 @@ static int check_far(uint64_t place, uint64_t nbytes, const char *what) {
 static int check_sides(const pysh_request_t *request, uint64_t dest_bytes, uint64_t source_bytes) {
     bool gets = pysh_request_op(request) == PYSH_OP_GET || pysh_request_op(request) == PYSH_OP_IGET;
     uint64_t dest = request->word[PYSH_WORD_DEST], source = request->word[PYSH_WORD_SOURCE];
-    int status = gets ? check_far(source, source_bytes, "source") : check_far(dest, dest_bytes, "dest");
+    int status = gets ? check_remote(source, source_bytes, "source") : check_remote(dest, dest_bytes, "dest");
 
     if (status)
         return status;
@@ -85,7 +85,7 @@ static int check_bytes(const pysh_request_t *request) {
 
 static int check_signal(const pysh_request_t *request) {
     uint64_t place = request->word[PYSH_WORD_EXTRA];
-    int op = pysh_request_high(request), status = check_far(place, sizeof(uint64_t), "sig_addr");
+    int op = pysh_request_high(request), status = check_remote(place, sizeof(uint64_t), "sig_addr");
 
     if (!status)
         status = pysh_type_check_aligned(ISHMEMX_TYPE_UINT64, check_address(place), "sig_addr");
@@ -130,8 +130,8 @@ static int check_value(const pysh_request_t *request) {
     if (width < 1 || width > MOST_VALUE)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel's %s of %d bytes; give 1 to %d", gets ? "g" : "p", width,
                          MOST_VALUE);
-    return check_far(request->word[gets ? PYSH_WORD_SOURCE : PYSH_WORD_DEST], (uint64_t)width,
-                     gets ? "source" : "dest");
+    return check_remote(request->word[gets ? PYSH_WORD_SOURCE : PYSH_WORD_DEST], (uint64_t)width,
+                        gets ? "source" : "dest");
 }
 
 /* SOURCE: where the old value goes, or 0. */
@@ -140,7 +140,7 @@ static int check_amo(const pysh_request_t *request) {
     int type = pysh_request_type(request), status = pysh_amo_check(pysh_request_high(request), type);
 
     if (!status)
-        status = check_far(place, pysh_type_nbytes(type), "dest");
+        status = check_remote(place, pysh_type_nbytes(type), "dest");
     if (!status)
         status = pysh_type_check_aligned(type, check_address(place), "dest");
     return status || !fetch ? status : check_local(fetch, pysh_type_nbytes(type), "fetch");

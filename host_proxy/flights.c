@@ -35,8 +35,8 @@ void pysh_ring_answer(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *
     if (pysh_request_flags(request) & PYSH_REQUEST_REPLY) {
         /* A kernel that looks for its reply near itself is answered there too when the engine had nothing to do. */
         if (pysh_request_flags(request) & PYSH_REQUEST_DONE)
-            pysh.accel->stamp(&ring->device->word[ring->n + (ticket & ring->mask)],
-                              (uint32_t)(ticket + 1) | (uint64_t)(unsigned)status << 32);
+            pysh.accel->complete(&ring->device->word[ring->n + (ticket & ring->mask)],
+                                 (uint32_t)(ticket + 1) | (uint64_t)(unsigned)status << 32);
         else
             reply_to(ring, ticket, value, status);
     }
@@ -109,7 +109,7 @@ static bool flights_below(const pysh_ring_t *ring, uint64_t ticket) {
 
 /* Copies that the engine's process has failed to do: their kernels are answered, or the host is. */
 static bool answer_failures(void) {
-    pysh_stamp_t reply;
+    pysh_completion_t reply;
     int status;
     bool any = false;
 
@@ -117,7 +117,7 @@ static bool answer_failures(void) {
         any = true;
         if (reply.address) {
             pysh_ring_explain();
-            pysh.accel->stamp(reply.address, reply.value | (uint64_t)(unsigned)status << 32);
+            pysh.accel->complete(reply.address, reply.value | (uint64_t)(unsigned)status << 32);
         } else {
             pysh_ring_complain(PYSH_OP_PUT, -1, status);
         }

@@ -39,20 +39,20 @@ static bool on_device_heap(uint64_t place, uint64_t nbytes) {
 
 /* The engine's work: its stream also writes the reply and the signal, behind the data. */
 static pysh_outcome_t handler_start_copy(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, void *dest,
-                                         const void *source, const pysh_stamp_t *signal) {
+                                         const void *source, const pysh_completion_t *signal) {
     unsigned flags = pysh_request_flags(request);
-    pysh_stamp_t stamp[2];
+    pysh_completion_t completion[2];
     uint64_t copy;
     int n = 0, status;
 
     if (flags & PYSH_REQUEST_REPLY && !(flags & PYSH_REQUEST_DONE))
         return pysh_outcome(pysh_fail(ISHMEMX_ERR_ARGUMENT, "a copy engine replies in device memory: ask with DONE"));
     if (signal)
-        stamp[n++] = *signal;
+        completion[n++] = *signal;
     if (flags & PYSH_REQUEST_DONE)
-        stamp[n++] = (pysh_stamp_t){.address = &ring->device->word[ring->n + (ticket & ring->mask)],
-                                    .value = (uint32_t)(ticket + 1)};
-    status = pysh_engine_copy(pysh_request_pe(request), dest, source, request->word[PYSH_WORD_VALUE], stamp, n,
+        completion[n++] = (pysh_completion_t){.address = &ring->device->word[ring->n + (ticket & ring->mask)],
+                                              .value = (uint32_t)(ticket + 1)};
+    status = pysh_engine_copy(pysh_request_pe(request), dest, source, request->word[PYSH_WORD_VALUE], completion, n,
                               flags & PYSH_REQUEST_DONE ? PYSH_ENGINE_KERNEL : PYSH_ENGINE_HOST, &copy);
     if (status == PYSH_ENGINE_FULL)
         return (pysh_outcome_t){.again = true};
@@ -177,7 +177,7 @@ static pysh_outcome_t handler_put_signal(pysh_ring_t *ring, uint64_t ticket, con
     pysh_outcome_t result;
 
     if (peer && nbytes && pysh.p2p) {
-        pysh_stamp_t signal = {.address = peer + (word[PYSH_WORD_EXTRA] - base), .value = word[PYSH_WORD_EXTRA2]};
+        pysh_completion_t signal = {.address = peer + (word[PYSH_WORD_EXTRA] - base), .value = word[PYSH_WORD_EXTRA2]};
         if (pysh_request_high(request) != ISHMEMX_SIGNAL_SET || !on_device_heap(word[PYSH_WORD_EXTRA], 8))
             return pysh_outcome(
                 pysh_fail(ISHMEMX_ERR_UNSUPPORTED, "a copy engine can only set a signal of the device heap"));
@@ -275,8 +275,8 @@ static pysh_outcome_t checked(pysh_ring_t *ring, uint64_t ticket, const pysh_req
         return pysh_outcome(pysh_check_pe(pe, pysh.n_pes));
     if ((status = pysh_request_check(request)))
         return pysh_outcome(status);
-    if (handlers[op].has_pe && pysh_request_is_far(request))
-        return pysh_handle_far(ring, ticket, request);
+    if (handlers[op].has_pe && pysh_request_goes_by_am(request))
+        return pysh_handle_by_am(ring, ticket, request);
     return handlers[op].handle(ring, ticket, request);
 }
 

@@ -34,7 +34,7 @@
 #define YIELDS          200
 #define MIN_SLEEP_NS    (20 * 1000LL)
 #define MAX_SLEEP_NS    (1000 * 1000LL)
-#define FAR_SLEEP_NS    (100 * 1000LL) /* where other nodes may ask for something */
+#define AM_SLEEP_NS     (100 * 1000LL) /* where other nodes may ask for something */
 #define STOP_TIMEOUT_NS (2 * 1000000000LL)
 #define STOP_GRACE_NS   (1000000000LL) /* for a user's handler that has begun before */
 #define LAST_LINES_NS   (1000000000LL) /* for what nobody has read yet */
@@ -137,8 +137,8 @@ static void proxy_idle(int64_t polls) {
     int64_t turn = polls - proxy.spin - YIELDS;
     struct timespec nap = {.tv_nsec = turn > 12 ? MAX_SLEEP_NS : MIN_SLEEP_NS << (turn > 0 ? turn / 2 : 0)};
 
-    if (pysh_am_is_open() && nap.tv_nsec > FAR_SLEEP_NS)
-        nap.tv_nsec = pysh_am_busy() ? MIN_SLEEP_NS : FAR_SLEEP_NS;
+    if (pysh_am_is_open() && nap.tv_nsec > AM_SLEEP_NS)
+        nap.tv_nsec = pysh_am_busy() ? MIN_SLEEP_NS : AM_SLEEP_NS;
     if (polls < proxy.spin)
         pysh_relax();
     else if (turn < 0)

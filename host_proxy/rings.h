@@ -40,8 +40,8 @@ struct pysh_flight {
     /* Of step_value: an element on a GPU, and its bits, which go there or, of a G, come from there. */
     char *place;
     uint64_t value;
-    struct pysh_am_op *far; /* [n_far] of a request to memory out of reach */
-    int n_far;
+    struct pysh_am_op *remote; /* [n_by_am] of a request to memory out of reach */
+    int n_by_am;
     int64_t begin_ns; /* of the request; 0: no timeline is being made */
 };
 
@@ -95,9 +95,9 @@ pysh_outcome_t pysh_ring_handle(pysh_ring_t *ring, uint64_t ticket, const pysh_r
 /* checks.c: OK, or what is wrong with it; nothing of it has been done then. Its PE is right. Who adds an operation says
  * there what it moves. */
 int pysh_request_check(const pysh_request_t *request);
-/* far.c: is it for memory that this process does not reach? Then it is handled there. */
-bool pysh_request_is_far(const pysh_request_t *request);
-pysh_outcome_t pysh_handle_far(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
+/* by_am.c: is it for memory that this process does not reach? Then it is handled there. */
+bool pysh_request_goes_by_am(const pysh_request_t *request);
+pysh_outcome_t pysh_handle_by_am(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
 pysh_outcome_t pysh_handle_spread(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
 /* user_handlers.c */
 pysh_outcome_t pysh_handle_call(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);

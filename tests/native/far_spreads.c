@@ -11,7 +11,7 @@ enum { MOST = 9000, FAILS = 4088, SLOW_US = 2000, NO_TEAM = 40 };
 
 static int pe, n_pes, node_size;
 
-static bool is_far(int other) {
+static bool is_remote(int other) {
     return other / node_size != pe / node_size;
 }
 
@@ -73,7 +73,7 @@ static void spread(uint64_t *dest, const uint64_t *source, uint64_t *back, int w
     CHECK(asked(&request) == ISHMEMX_OK);
     CHECK(messages() - before == pieces * (nodes - 1));
     for (int other = 0; other < n_pes; other++)
-        if (is_far(other))
+        if (is_remote(other))
             check_at(other, dest, back, words);
     wait_in_driver(0);
 }
@@ -143,7 +143,7 @@ int main(int argc, char **argv) {
     MUST(ishmemx_barrier_all());
     fake_cuda("fake_cuda_slow", 0);
     for (int other = 0; !fails && other < n_pes; other++)
-        CHECK(look(&blocks[(size_t)other * MOST]) == (is_far(other) ? word_of(other, 0) : 0));
+        CHECK(look(&blocks[(size_t)other * MOST]) == (is_remote(other) ? word_of(other, 0) : 0));
     MUST(ishmemx_finalize());
     if (pe == 0)
         puts("ok");

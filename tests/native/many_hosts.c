@@ -167,7 +167,7 @@ int main(int argc, char **argv) {
     said_bytes = (size_t)atoi(argv[4]);
     make_pes(n_pes);
     report("join", join_all(card_bytes));
-    report("barrier", meet_all(size, 0));
-    report("exchange", meet_all(size, said_bytes));
+    report("barrier", sync_all(size, 0));
+    report("exchange", sync_all(size, said_bytes));
     return 0;
 }

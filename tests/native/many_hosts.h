@@ -29,6 +29,6 @@ void count_arrival(int to, int step);
 /* What PEs do, checked; the bytes that the busiest of them keeps for it. */
 size_t join_all(size_t card_bytes); /* many_hosts_join.c */
 /* many_hosts_agree.c: nodes of `size` PEs. */
-size_t meet_all(int size, size_t said_bytes);
+size_t sync_all(int size, size_t said_bytes);
 void meet_in_any_order(int size, int rounds, bool kill_one);
 void say_what_happened(void);

@@ -219,7 +219,7 @@ static void close_all(void) {
     free(slots);
 }
 
-size_t meet_all(int size, size_t said_bytes) {
+size_t sync_all(int size, size_t said_bytes) {
     nbytes_said = said_bytes;
     open_all(size);
     for (int round = 0; round < ROUNDS; round++) {

@@ -5,27 +5,27 @@
 
 enum { COPIES = 48, WORDS = 16 };
 
-typedef struct stamp { /* pysh_stamp_t */
+typedef struct completion { /* pysh_completion_t */
     void *address;
     uint64_t value;
-} stamp_t;
+} completion_t;
 
 static atomic_bool held, more_behind;
 static atomic_int n_kept;
-static stamp_t kept[COPIES]; /* the replies of the first copies, which the engine does not write */
+static completion_t kept[COPIES]; /* the replies of the first copies, which the engine does not write */
 
-int __real_pysh_sim_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const stamp_t *stamps,
-                                int n_stamps, uint64_t *token_p);
-int __wrap_pysh_sim_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const stamp_t *stamps,
-                                int n_stamps, uint64_t *token_p);
+int __real_pysh_sim_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const completion_t *completions,
+                                int n_completions, uint64_t *token_p);
+int __wrap_pysh_sim_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const completion_t *completions,
+                                int n_completions, uint64_t *token_p);
 int __real_pysh_sim_engine_finished(bool *marked_p, bool *all_p);
 int __wrap_pysh_sim_engine_finished(bool *marked_p, bool *all_p);
 
-int __wrap_pysh_sim_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const stamp_t *stamps,
-                                int n_stamps, uint64_t *token_p) {
-    if (n_stamps == 1)
-        kept[atomic_fetch_add(&n_kept, 1)] = stamps[0];
-    return __real_pysh_sim_engine_copy(pe, dest, source, nbytes, stamps, 0, token_p);
+int __wrap_pysh_sim_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const completion_t *completions,
+                                int n_completions, uint64_t *token_p) {
+    if (n_completions == 1)
+        kept[atomic_fetch_add(&n_kept, 1)] = completions[0];
+    return __real_pysh_sim_engine_copy(pe, dest, source, nbytes, completions, 0, token_p);
 }
 
 int __wrap_pysh_sim_engine_finished(bool *marked_p, bool *all_p) {

@@ -16,7 +16,7 @@ from test_native_sizes import functions_of
 SOURCES = Path(__file__).parents[2] / "native" / "src"
 MEETS = re.compile(
     r"\b(pysh_team_sync|pysh_team_gather|pysh_share|pysh_cells_share|pysh_cells_spread|pysh_stage_share"
-    r"|pysh_stage_sync|pysh_meet_node|pysh_heap_barrier"
+    r"|pysh_stage_sync|pysh_sync_node|pysh_heap_barrier"
     r"|pysh_release_agree|agree->(exchange|barrier))\("
 )
 STEP, LAST, OWN = "notes it as a step", "its only or last meeting", "keeps its place by itself"
@@ -41,7 +41,7 @@ KNOWN = {
         "agree": LAST,  # by its callers
         "attempt": STEP,
         "grow_for": STEP,
-        "meet_to_trim": STEP,
+        "sync_to_trim": STEP,
     },
     "memory/release.c": {
         "pysh_release_agree": OWN,

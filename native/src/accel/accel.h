@@ -9,10 +9,10 @@
 #include "accel/streams.h"
 #include "ishmemx.h"
 
-typedef struct pysh_stamp { /* 8 bytes that a stream stores behind a copy */
+typedef struct pysh_completion { /* 8 bytes that a stream stores behind a copy */
     void *address;
     uint64_t value;
-} pysh_stamp_t;
+} pysh_completion_t;
 
 #define PYSH_IPC_BYTES   64
 #define PYSH_ENGINE_FULL (-1) /* no room for it now: ask again */
@@ -60,9 +60,10 @@ typedef struct pysh_accel {
     int (*copy_nbi)(void *dest, const void *source, size_t nbytes);
     int (*quiet)(void);
     int (*zero)(void *dest, size_t nbytes);
-    /* The copy engine, for the proxy: starts a copy on the stream for `pe`, which then stores the stamps, in order. */
-    int (*offload)(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
-                   uint64_t *token_p);
+    /* The copy engine, for the proxy: starts a copy on the stream for `pe`, which then stores the completions, in
+     * order. */
+    int (*offload)(int pe, void *dest, const void *source, size_t nbytes, const pysh_completion_t *completions,
+                   int n_completions, uint64_t *token_p);
     int (*offload_done)(uint64_t token, bool *done_p);
     /* Are the copies started before the last mark complete, and all of them? */
     void (*offload_mark)(void);
@@ -76,7 +77,7 @@ typedef struct pysh_accel {
     int (*hand_over)(pysh_tell_part_t *to);
     int (*take)(int place, int64_t at, int64_t nbytes, int fd);
     /* Stores 8 bytes to device memory, some time soon. */
-    void (*stamp)(void *address, uint64_t value);
+    void (*complete)(void *address, uint64_t value);
     /* Has it finished all kernels that this process launched? False when it cannot tell. */
     bool (*idle)(void);
     /* What to add to the clock of kernels to have pysh_now_ns(), and how far off that may be. */

@@ -20,7 +20,7 @@ typedef struct pysh_am_op {
     int64_t offset;         /* of the first byte at `pe`, in its arena */
     char *local;            /* source of a put, dest of a get */
     size_t block, n_blocks; /* bytes of a block */
-    int64_t far_stride, local_stride;
+    int64_t remote_stride, local_stride;
     bool local_gpu; /* `local` is memory that the CPU does not reach */
     bool signals;   /* a put, of one block: the signal goes behind it */
     bool spreads;   /* a put, of one block: `pe` passes it on to these PEs of its node, a bit a pysh_near_place() */
@@ -50,7 +50,7 @@ int pysh_am_agree(void);
 bool pysh_am_spreads(void);
 bool pysh_am_is_open(void);
 /* Is [pe]'s copy of a heap reached by messages alone? */
-static inline bool pysh_is_far(int heap, int pe) {
+static inline bool pysh_goes_by_am(int heap, int pe) {
     return heap == ISHMEMX_HEAP_DEVICE && !pysh.arena[heap].peer[pe];
 }
 

@@ -26,11 +26,11 @@ static bool all_by_cpu(const pysh_am_op_t *op) {
 }
 
 /* Blocks that fit are sent together where the CPU does all of it, a block in parts where it is larger. */
-static void take_part(pysh_am_op_t *op, pysh_am_sent_t *sent, int64_t *far_offset_p) {
+static void take_part(pysh_am_op_t *op, pysh_am_sent_t *sent, int64_t *remote_offset_p) {
     size_t left = op->block - op->sent_inside, room = pysh_am.data_nbytes;
     size_t fit = all_by_cpu(op) ? room / op->block : 1;
 
-    *far_offset_p = op->offset + (int64_t)op->sent_blocks * op->far_stride + (int64_t)op->sent_inside;
+    *remote_offset_p = op->offset + (int64_t)op->sent_blocks * op->remote_stride + (int64_t)op->sent_inside;
     sent->local = op->local + (int64_t)op->sent_blocks * op->local_stride + (int64_t)op->sent_inside;
     sent->stride = op->local_stride;
     sent->n_blocks = 1;
@@ -45,7 +45,7 @@ static void take_part(pysh_am_op_t *op, pysh_am_sent_t *sent, int64_t *far_offse
     op->all_sent = op->sent_blocks == op->n_blocks;
 }
 
-static void send_describe(const pysh_am_op_t *op, pysh_am_sent_t *sent, int64_t far_offset) {
+static void send_describe(const pysh_am_op_t *op, pysh_am_sent_t *sent, int64_t remote_offset) {
     uint64_t *word = sent->word, amo = (uint64_t)op->amo << 16 | (uint64_t)op->type << 24;
     bool signals = op->signals && op->all_sent;
 
@@ -54,8 +54,8 @@ static void send_describe(const pysh_am_op_t *op, pysh_am_sent_t *sent, int64_t 
     if (op->kind != PYSH_AM_AMO && all_by_cpu(op) && sent->n_blocks == 1 && sent->block <= PYSH_AM_SMALL)
         word[PYSH_AM_HEAD] |= PYSH_AM_INSIDE;
     word[PYSH_AM_SIZE] = sent->block | (uint64_t)sent->n_blocks << 32;
-    word[PYSH_AM_OFFSET] = (uint64_t)far_offset;
-    word[PYSH_AM_STRIDE] = (uint64_t)op->far_stride;
+    word[PYSH_AM_OFFSET] = (uint64_t)remote_offset;
+    word[PYSH_AM_STRIDE] = (uint64_t)op->remote_stride;
     if (signals || op->kind == PYSH_AM_AMO) {
         word[PYSH_AM_HEAD] |= amo;
         word[PYSH_AM_VALUE] = op->value;
@@ -73,14 +73,14 @@ static void send_describe(const pysh_am_op_t *op, pysh_am_sent_t *sent, int64_t 
 
 static void send_take(pysh_am_channel_t *channel, pysh_am_op_t *op) {
     pysh_am_sent_t *sent = sent_of(channel, channel->next++);
-    int64_t far_offset = op->offset;
+    int64_t remote_offset = op->offset;
 
     *sent = (pysh_am_sent_t){.op = op, .kind = op->kind, .gpu = op->local_gpu, .state = PYSH_SENT_READY};
     if (op->kind == PYSH_AM_AMO)
         op->all_sent = true;
     else
-        take_part(op, sent, &far_offset);
-    send_describe(op, sent, far_offset);
+        take_part(op, sent, &remote_offset);
+    send_describe(op, sent, remote_offset);
     if (op->kind == PYSH_AM_PUT && !op->local_gpu && sent->n_blocks == 1 && sent->block <= PYSH_AM_SMALL)
         /* Copied also where it does not travel inside the message: it may be a variable of a caller who gives up. */
         sent->local = memcpy(&sent->word[PYSH_AM_DATA], sent->local, sent->block);

@@ -109,12 +109,12 @@ static int config_check(const ishmemx_config_t *config) {
 }
 
 /* Are there device heaps that neither a mapping nor the transport reaches? */
-static bool has_far_heaps(const ishmemx_config_t *config) {
-    bool far = pysh.n_nodes > 1 || (!pysh.p2p && config->accelerator == ISHMEMX_DEVICE_CUDA && pysh.n_pes > 1);
+static bool has_remote_heaps(const ishmemx_config_t *config) {
+    bool remote = pysh.n_nodes > 1 || (!pysh.p2p && config->accelerator == ISHMEMX_DEVICE_CUDA && pysh.n_pes > 1);
 
-    for (int pe = 0; !far && pe < pysh.n_pes; pe++)
-        far = !pysh_node.slot[pe];
-    return far && config->accelerator != ISHMEMX_DEVICE_NONE;
+    for (int pe = 0; !remote && pe < pysh.n_pes; pe++)
+        remote = !pysh_node.slot[pe];
+    return remote && config->accelerator != ISHMEMX_DEVICE_NONE;
 }
 
 /* *tables_p: flags and stages of kernels' collectives when they are on the host arena, else NULL. */
@@ -122,9 +122,9 @@ static int host_heap_open(const ishmemx_config_t *config, char **tables_p) {
     pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_HOST];
     int64_t teams = PYSH_SYSTEM_BYTES + ((pysh_team_tables_nbytes(pysh.n_pes) + 4095) & -4096);
     bool kernels = config->accelerator != ISHMEMX_DEVICE_NONE && !pysh.p2p; /* their collectives meet here */
-    bool far = has_far_heaps(config);
+    bool remote = has_remote_heaps(config);
     int64_t messages = teams + (kernels ? pysh_device_tables_nbytes(pysh.n_pes) : 0);
-    int64_t system = messages + (far ? pysh.am_nbytes : 0);
+    int64_t system = messages + (remote ? pysh.am_nbytes : 0);
     int64_t nbytes = pysh_arena_nbytes(config->heap_bytes, system);
     int status = pysh.transport->arena(ISHMEMX_HEAP_HOST, nbytes, &arena->base, arena->peer);
 
@@ -135,7 +135,7 @@ static int host_heap_open(const ishmemx_config_t *config, char **tables_p) {
     arena->cpu_visible = true;
     memset(arena->base, 0, PYSH_SYSTEM_BYTES);
     *tables_p = kernels ? arena->base + teams : NULL;
-    if (far && (status = pysh_am_open(arena->base + messages)))
+    if (remote && (status = pysh_am_open(arena->base + messages)))
         return status;
     return pysh_heap_setup(ISHMEMX_HEAP_HOST, nbytes);
 }
@@ -292,7 +292,7 @@ static int leave_mapped(void) {
 
 /* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. They are told of it
  * there; who lives on after that error comes here next, so this PE meets them again. */
-static int meet_at_the_end(void) {
+static int barrier_at_the_end(void) {
     char nothing[1];
     int status;
 
@@ -315,7 +315,7 @@ static int end_job(void) {
     if (!aborted && !atomic_load(pysh.alarm))
         pysh_teams_leave();
     aborted = aborted || atomic_load(pysh.alarm);
-    barrier = aborted ? ISHMEMX_OK : meet_at_the_end();
+    barrier = aborted ? ISHMEMX_OK : barrier_at_the_end();
     if (!aborted && !barrier && pysh.transport->give_back) /* what all have dropped gives its pages back too */
         barrier = pysh_release_agree("finalize", &freed);
     pysh_team_unclaim(&ishmemx_team_world, ISHMEMX_OK);

@@ -22,7 +22,7 @@ static int barrier_and_drain(const char *what) {
     if (!pysh_passed(&ishmemx_team_world, &status, NULL, 0)) {
         status = pysh_pass(&ishmemx_team_world, pysh_heap_barrier(what), NULL, 0);
         if (!status)
-            pysh_cells_met(&ishmemx_team_world);
+            pysh_cells_synced(&ishmemx_team_world);
     }
     return status ? status : pysh_heap_drain_if_pending();
 }

@@ -218,7 +218,7 @@ static int chain_run(link_t *l, bool on_rail) {
 
     if (!team->chain_step) {
         note(l, pysh_stage_write(pysh_stage(team), &l->chain->dest, sizeof l->chain->dest));
-        status = pysh_meet_node(&l->steps);
+        status = pysh_sync_node(&l->steps);
     }
     if (!status && on_rail)
         status = run_steps(l);
@@ -227,7 +227,7 @@ static int chain_run(link_t *l, bool on_rail) {
     if (!status) /* results may have gone by the transport, to a PE that is not mapped */
         note(l, pysh_quiet_transport());
     if (!status)
-        status = pysh_meet_node(&l->steps);
+        status = pysh_sync_node(&l->steps);
     if (status)
         return status;
     team->chain_step = 0;

@@ -485,7 +485,7 @@ static int64_t end_of_blocks(int heap) {
 }
 
 /* All ask for the same; what every PE has released is freed, as by an allocation. */
-static int meet_to_trim(ask_t *ask) {
+static int sync_to_trim(ask_t *ask) {
     ishmemx_team_t world = &ishmemx_team_world;
     bool all_released = false;
     size_t freed;
@@ -512,7 +512,7 @@ int ishmemx_heap_trim(int heap) {
     malloc_describe(&ask, "heap_trim", NULL);
     if ((status = claim_all("heap_trim", &ask)))
         return status;
-    status = meet_to_trim(&ask);
+    status = sync_to_trim(&ask);
     if (!status && pysh.arena[heap].grows)
         status = pysh.accel->trim("heap_trim", end_of_blocks(heap));
     return unclaim_all(status);

@@ -150,14 +150,14 @@ int pysh_rails_collect(ishmemx_team_t team, const char *what, char *dest, const 
 
     if (pysh_passed(team, &status, NULL, 0))
         return pysh_coll_end(team, what, status);
-    status = pysh_meet_node(&r.steps);
+    status = pysh_sync_node(&r.steps);
 
     r.parts = parts;
     if (!status && r.mine < r.n)
         status = rails_exchange(&r);
     r.steps.number++;
     if (!status)
-        status = pysh_meet_node(&r.steps);
+        status = pysh_sync_node(&r.steps);
     for (int rail = 0; !status && rail < r.n; rail++)
         if (rail != r.mine)
             get_shares(&r, 0, r.nodes->n, rail, pe_of(&r, r.nodes->mine, rail));
@@ -242,7 +242,7 @@ int pysh_rails_broadcast(ishmemx_team_t team, void *dest, const void *source, si
     status = pass_along(&t);
     t.rails.steps.number++;
     if (!status)
-        status = pysh_meet_node(&t.rails.steps);
+        status = pysh_sync_node(&t.rails.steps);
     if (!status)
         get_rest(&t);
     return rails_finish(&t.rails, status);

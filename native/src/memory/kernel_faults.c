@@ -11,7 +11,7 @@
 #include "base/state.h"
 #include "memory/system_region.h"
 
-#define STAMP_NS 1000000000LL /* for 8 bytes to reach a GPU */
+#define COMPLETION_NS 1000000000LL /* for 8 bytes to reach a GPU */
 
 static uint64_t *fault_claim(void) {
     return (uint64_t *)(void *)(pysh.arena[ISHMEMX_HEAP_DEVICE].base + PYSH_FAULT_CLAIM);
@@ -23,12 +23,12 @@ void pysh_end_kernel_waits(void) {
     if (pysh.arena[ISHMEMX_HEAP_DEVICE].cpu_visible)
         __atomic_store_n(fault_claim(), 2, __ATOMIC_RELEASE); /* pairs with given_up() of the device library */
     else
-        pysh.accel->stamp(fault_claim(), 2);
+        pysh.accel->complete(fault_claim(), 2);
 }
 
-/* Once the stamp is there: it must not come after the zero. */
+/* Once the completion is there: it must not come after the zero. */
 static int kernel_waits_go_on(void) {
-    int64_t deadline = pysh_now_ns() + STAMP_NS;
+    int64_t deadline = pysh_now_ns() + COMPLETION_NS;
     uint64_t claim = 0;
     int status = ISHMEMX_OK;
 

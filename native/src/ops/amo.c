@@ -23,7 +23,7 @@ static int ops_amo(int op, int type, char *dest, uint64_t value, uint64_t cond, 
                    uint64_t *fetched_p) {
     uint64_t old;
 
-    if (!peer && pysh_is_far(heap, pe))
+    if (!peer && pysh_goes_by_am(heap, pe))
         return pysh_am_amo(heap, op, type, dest - pysh.arena[heap].base, value, cond, pe, fetched_p);
     if (pysh_amo_is_by_owner(op, heap, pe))
         return pysh_amo_by_owner(op, type, dest - pysh.arena[heap].base, value, cond, pe, pysh_amo_name(op), fetched_p);

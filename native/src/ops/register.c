@@ -44,11 +44,11 @@ static uint64_t own_sign;
 typedef struct meeting { /* what all members say first */
     uint64_t turn;       /* of the team's stage: a member in a sync has staged nothing, what is there is left over */
     char what[16];
-} meeting_t;
+} arrival_t;
 
 /* Are all members in this routine? Of all PEs the agreement tells besides when others are in a barrier. */
-static int meet(ishmemx_team_t team, const char *what) {
-    meeting_t mine = {.turn = team == &ishmemx_team_world ? 0 : FIRST_TURN + team->staged}, *all;
+static int all_come(ishmemx_team_t team, const char *what) {
+    arrival_t mine = {.turn = team == &ishmemx_team_world ? 0 : FIRST_TURN + team->staged}, *all;
     int status;
 
     if (pysh_passed(team, &status, NULL, 0))
@@ -205,7 +205,7 @@ static int register_claimed(ishmemx_team_t team, void *address, size_t nbytes, o
     pysh_registered_t *made = NULL;
     int status, opened;
 
-    if ((status = meet(team, "register")))
+    if ((status = all_come(team, "register")))
         return status;
     if (!pysh_passed(team, &status, all, all_nbytes)) {
         offer_t mine;
@@ -279,7 +279,7 @@ static int agree_to_drop(ishmemx_team_t team, void *address, const pysh_register
 static int unregister_claimed(ishmemx_team_t team, void *address, size_t nbytes) {
     int status;
 
-    if ((status = meet(team, "unregister")))
+    if ((status = all_come(team, "unregister")))
         return status;
     if (!pysh_passed(team, &status, NULL, 0)) {
         const pysh_registered_t *found = find_exactly(address, nbytes);

@@ -88,24 +88,24 @@ static int reach(const void *address, size_t nbytes, const char *what, const voi
 }
 
 /* By messages, which take many blocks each. */
-static int far_blocks(int kind, const void *far, void *local, int64_t far_stride, int64_t local_stride,
-                      const strides_t *s, int pe) {
+static int remote_blocks(int kind, const void *remote, void *local, int64_t remote_stride, int64_t local_stride,
+                         const strides_t *s, int pe) {
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
     pysh_am_op_t op = {.kind = kind,
                        .pe = pe,
                        .heap = ISHMEMX_HEAP_DEVICE,
-                       .offset = (const char *)far - arena->base,
+                       .offset = (const char *)remote - arena->base,
                        .local = local,
                        .block = s->block,
                        .n_blocks = s->n_blocks,
-                       .far_stride = far_stride,
+                       .remote_stride = remote_stride,
                        .local_stride = local_stride,
                        .local_gpu = pysh_on_gpu(local)};
 
     return pysh_am_wait(&op, kind == PYSH_AM_PUT ? "iput" : "iget");
 }
 
-static bool is_far(const void *address, int pe) {
+static bool is_remote(const void *address, int pe) {
     const pysh_arena_t *arena = &pysh.arena[ISHMEMX_HEAP_DEVICE];
 
     return arena->base && !arena->peer[pe] && (uintptr_t)address - (uintptr_t)arena->base < (uintptr_t)arena->nbytes;
@@ -127,8 +127,8 @@ int pysh_iput(void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t s
         return status;
     if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, dest_bytes, source, source_bytes)))
         return status;
-    if (is_far(dest, pe))
-        return far_blocks(PYSH_AM_PUT, dest, (void *)(uintptr_t)source, s.dest, s.source, &s, pe);
+    if (is_remote(dest, pe))
+        return remote_blocks(PYSH_AM_PUT, dest, (void *)(uintptr_t)source, s.dest, s.source, &s, pe);
     if (peer) {
         strided_copy_blocks(peer, source, &s);
         pysh_wake(pe);
@@ -164,8 +164,8 @@ int pysh_iget(void *dest, const void *source, ptrdiff_t dest_stride, ptrdiff_t s
         return status;
     if (pysh.check && pe == pysh.pe && (status = pysh_check_overlap(dest, dest_bytes, source, source_bytes)))
         return status;
-    if (is_far(source, pe))
-        return far_blocks(PYSH_AM_GET, source, dest, s.source, s.dest, &s, pe);
+    if (is_remote(source, pe))
+        return remote_blocks(PYSH_AM_GET, source, dest, s.source, s.dest, &s, pe);
     if (peer)
         strided_copy_blocks(dest, peer, &s);
     for (size_t i = 0; !peer && !status && i < n_blocks; i++)

@@ -24,8 +24,8 @@ typedef struct call {
     ishmemx_team_t team;
     const char *routine;
     void *stream;
-    bool waits; /* for the library's own stream */
-    bool far;   /* members are out of reach of loads and stores */
+    bool waits;    /* for the library's own stream */
+    bool by_proxy; /* members are out of reach of loads and stores */
     pysh_launch_t launch;
 } call_t;
 
@@ -56,7 +56,7 @@ static void offer_few(call_t *call, const void *dest, const void *source, size_t
     ishmemx_team_t team = call->team;
     int n = team->n_pes, me = team->my_pe;
 
-    call->launch.few = !call->far && n > 1 && nbytes && width <= 8 && !pysh.check &&
+    call->launch.few = !call->by_proxy && n > 1 && nbytes && width <= 8 && !pysh.check &&
                        !(((uintptr_t)dest | (uintptr_t)source | nbytes) % 4);
     if (call->launch.few) /* a PE has no slot for itself */
         call->launch.first = at_next(team, call->launch.first + (me + 1 < n ? me : n - 2) * call->launch.slot_nbytes);
@@ -76,7 +76,7 @@ static int collective_begin(call_t *call, void *stream) {
     if ((status = pysh_stream_check(call->stream)))
         return status;
     if (call->team) {
-        call->far = !pysh_device_team_is_near(call->team);
+        call->by_proxy = !pysh_device_team_is_near(call->team);
         add_team(call);
     }
     return ISHMEMX_OK;
@@ -88,15 +88,15 @@ static int wait_if_own(const call_t *call, int status) {
 
 /* Kernels of grids that meet choose among the ways to each member by themselves. */
 static int stream_end(call_t *call, int64_t key, size_t nbytes) {
-    bool far = call->far && !pysh_kernel_meets((int)(key & ((1 << ISHMEMX_KEY_OP_SHIFT) - 1)));
-    int status = pysh_kernel_launch(&call->launch, key | (far ? ISHMEMX_KEY_FAR : 0), nbytes, call->stream);
+    bool by_proxy = call->by_proxy && !pysh_kernel_syncs_grid((int)(key & ((1 << ISHMEMX_KEY_OP_SHIFT) - 1)));
+    int status = pysh_kernel_launch(&call->launch, key | (by_proxy ? ISHMEMX_KEY_FAR : 0), nbytes, call->stream);
 
     return wait_if_own(call, status);
 }
 
 static int sides_reached(const call_t *call, int kind, size_t nbytes) {
-    return call->far ? ISHMEMX_SIDE_DEST | ISHMEMX_SIDE_SOURCE
-                     : pysh_sides_reached(kind, nbytes, call->launch.others, call->launch.slot_nbytes);
+    return call->by_proxy ? ISHMEMX_SIDE_DEST | ISHMEMX_SIDE_SOURCE
+                          : pysh_sides_reached(kind, nbytes, call->launch.others, call->launch.slot_nbytes);
 }
 
 int ishmemx_stream_sides(ishmemx_team_t team, int kind, size_t nbytes, int *sides) {
@@ -108,7 +108,7 @@ int ishmemx_stream_sides(ishmemx_team_t team, int kind, size_t nbytes, int *side
     if ((status = pysh_team_check(team)) || (status = pysh_stream_check(NULL)) ||
         (status = pysh_check_extent(1, 0, nbytes, (size_t)team->n_pes, &all)))
         return status;
-    call.far = !pysh_device_team_is_near(team);
+    call.by_proxy = !pysh_device_team_is_near(team);
     add_team(&call);
     *sides = sides_reached(&call, kind, nbytes);
     return ISHMEMX_OK;
@@ -155,7 +155,7 @@ static int without_data(int kind, ishmemx_team_t team, const char *routine, void
     call_t call = {.team = team, .routine = routine};
     int status = collective_begin(&call, stream);
 
-    if (!status && team && !call.far) { /* the own flag at the next PE; one block, of a thread a PE */
+    if (!status && team && !call.by_proxy) { /* the own flag at the next PE; one block, of a thread a PE */
         pysh_words_int(&call.launch, at_next(team, call.launch.words[4] + 8 * team->my_pe));
         call.launch.early = true;
     }
@@ -190,7 +190,7 @@ static int of_bytes(int kind, call_t *call, void *dest, size_t dest_nbytes, cons
 
     if (status)
         return status;
-    if (!call->far && pysh_goes_by_engine(kind, nbytes, call->launch.others))
+    if (!call->by_proxy && pysh_goes_by_engine(kind, nbytes, call->launch.others))
         return wait_if_own(call, by_engine(kind, call, dest, source, nbytes, root));
     pysh_words_int(&call->launch, (int64_t)nbytes);
     if (root >= 0)

@@ -74,7 +74,7 @@ static int add(int64_t key, const void *image, const char *name, size_t stack) {
     if (!(kernel = calloc(1, sizeof *kernel)))
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a kernel");
     kernel->key = key;
-    kernel->cooperative = (key & ISHMEMX_KEY_WIDE) != 0 && pysh_kernel_meets(kernel_kind_of(key));
+    kernel->cooperative = (key & ISHMEMX_KEY_WIDE) != 0 && pysh_kernel_syncs_grid(kernel_kind_of(key));
     if ((status = kernel_load(kernel, image, name, stack))) {
         free(kernel);
         return status;

@@ -234,8 +234,8 @@ int ishmemx_signal_op_on_stream(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t 
                 : signal_send(sig_addr, signal, sig_op, world, stream);
 }
 
-static int far_put_signal(void *dest, const void *source, size_t nbytes, uint64_t *sig_addr, uint64_t signal,
-                          int sig_op, int world, void *stream) {
+static int put_signal_by_proxy(void *dest, const void *source, size_t nbytes, uint64_t *sig_addr, uint64_t signal,
+                               int sig_op, int world, void *stream) {
     int status = signal_check(sig_op);
 
     if (!status)
@@ -258,7 +258,7 @@ int ishmemx_put_signal_on_stream(ishmemx_ctx_t ctx, void *dest, const void *sour
     if (!status && sig_op == ISHMEMX_SIGNAL_ADD)
         status = check_link(ISHMEMX_ATOMIC_ADD, world);
     if (!status && nbytes && !(status = reach_bytes(dest, nbytes, world, "dest", &peer)) && !(peer && word))
-        return far_put_signal(dest, source, nbytes, sig_addr, signal, sig_op, world, stream);
+        return put_signal_by_proxy(dest, source, nbytes, sig_addr, signal, sig_op, world, stream);
     if (!status)
         status = ishmemx_put_on_stream(ctx, dest, source, nbytes, pe, stream);
     return status ? status : signal_send(sig_addr, signal, sig_op, world, stream);

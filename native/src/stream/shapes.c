@@ -2,7 +2,8 @@
  * How a kernel is launched: which of the two of its kind, in how many blocks of how many threads.
  *
  * Collectives whose blocks meet the peers' same blocks go by rows, the same on all PEs, that Python keeps
- * (pyshmem/host/tuning/streams.py). The others, and those of teams with far members, meet as a grid or are one block.
+ * (pyshmem/host/tuning/streams.py). The others, and those of teams with members out of reach, sync as a grid or are one
+ * block.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -177,7 +178,7 @@ static int between(size_t value, int least, int most) {
 
 /* The same for kernels whose grid meets, and for those of one block. */
 static bool shape_by_bytes(pysh_launch_t *launch, int kind, size_t nbytes) {
-    bool wide = nbytes >= GRID_FROM_BYTES && pysh_kernel_meets(kind);
+    bool wide = nbytes >= GRID_FROM_BYTES && pysh_kernel_syncs_grid(kind);
 
     if (pysh.accel->cpu_visible) {
         launch->blocks = wide ? SIM_BLOCKS : 1;
@@ -192,12 +193,12 @@ static bool shape_by_bytes(pysh_launch_t *launch, int kind, size_t nbytes) {
     return wide;
 }
 
-bool pysh_kernel_meets(int kind) {
+bool pysh_kernel_syncs_grid(int kind) {
     return kind == ISHMEMX_KERNEL_COLLECT || kind == ISHMEMX_KERNEL_ALLTOALLS || kind == ISHMEMX_KERNEL_SCAN;
 }
 
-int64_t pysh_launch_shape(pysh_launch_t *launch, int kind, bool far, size_t nbytes) {
-    if (by_rows(kind) && !far)
+int64_t pysh_launch_shape(pysh_launch_t *launch, int kind, bool by_proxy, size_t nbytes) {
+    if (by_rows(kind) && !by_proxy)
         return shape_by_rows(launch, kind, (int64_t)nbytes, launch->others);
     return shape_by_bytes(launch, kind, nbytes) ? ISHMEMX_KEY_WIDE : 0;
 }

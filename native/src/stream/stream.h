@@ -46,16 +46,16 @@ int64_t pysh_kernel_key(int kind, int op, int type);
 /* Launches the kernel of `key` for `nbytes`, which choose its shape: the wide one of a key that has one, from some size
  * on. UNPREPARED when it is not loaded. */
 int pysh_kernel_launch(pysh_launch_t *launch, int64_t key, size_t nbytes, void *stream);
-/* shapes.c: fills in blocks and threads; what the key gets besides: WIDE, LEAN or 0. `far`: of a team with members out
- * of reach. */
-int64_t pysh_launch_shape(pysh_launch_t *launch, int kind, bool far, size_t nbytes);
+/* shapes.c: fills in blocks and threads; what the key gets besides: WIDE, LEAN or 0. `by_proxy`: of a team with members
+ * out of reach. */
+int64_t pysh_launch_shape(pysh_launch_t *launch, int kind, bool by_proxy, size_t nbytes);
 /* shapes.c: do copy engines move the data, `nbytes` from each member to each of `others`? */
 bool pysh_goes_by_engine(int kind, size_t nbytes, int others);
 /* shapes.c: the sides, of enum ishmemx_side, that other members reach, of `nbytes` that go from each member to each of
  * `others`, whose slots for data with flags have `slot_nbytes`. */
 int pysh_sides_reached(int kind, size_t nbytes, int64_t others, int64_t slot_nbytes);
 /* Whether the blocks of the wide one meet each other: a cooperative launch. */
-bool pysh_kernel_meets(int kind);
+bool pysh_kernel_syncs_grid(int kind);
 
 /* The job is over: kernels that are launched yet, by graphs of other libraries, find none and do nothing. After an
  * error of CUDA nothing can be written any more, nor can they run. */

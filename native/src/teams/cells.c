@@ -46,7 +46,7 @@ bool pysh_cells_serve(ishmemx_team_t team, size_t nbytes) {
     return nbytes <= PYSH_CELL_BYTES - PYSH_CELL_HEAD && team->nodes.n == 1 && team->n_pes > 1 && pysh.nodes_mapped;
 }
 
-void pysh_cells_met(ishmemx_team_t team) {
+void pysh_cells_synced(ishmemx_team_t team) {
     team->cells_met = team->celled;
 }
 
@@ -112,7 +112,7 @@ static int cell_take(ishmemx_team_t team, const pysh_celled_t *call, int member,
 }
 
 /* All members are in the call. */
-static int cell_meet(ishmemx_team_t team, const pysh_celled_t *call, uint64_t number, bool has_data) {
+static int cell_sync(ishmemx_team_t team, const pysh_celled_t *call, uint64_t number, bool has_data) {
     int given, differs = ISHMEMX_OK, status = ISHMEMX_OK;
 
     given = give(team, call, number, has_data);
@@ -131,7 +131,7 @@ int pysh_cells_share(ishmemx_team_t team, const pysh_celled_t *call, pysh_place_
     uint64_t number = team->celled + 1;
 
     *place_p = (pysh_place_t){ISHMEMX_HEAP_HOST, offset_of(team, number) + PYSH_CELL_HEAD};
-    return cell_meet(team, call, number, true);
+    return cell_sync(team, call, number, true);
 }
 
 int pysh_cells_spread(ishmemx_team_t team, const pysh_celled_t *call, int root, pysh_place_t *place_p) {
@@ -140,7 +140,7 @@ int pysh_cells_spread(ishmemx_team_t team, const pysh_celled_t *call, int root, 
 
     *place_p = (pysh_place_t){ISHMEMX_HEAP_HOST, offset_of(team, number) + PYSH_CELL_HEAD};
     if (number - team->cells_met >= PYSH_CELLS)
-        return cell_meet(team, call, number, team->my_pe == root);
+        return cell_sync(team, call, number, team->my_pe == root);
     if (team->my_pe == root) {
         if ((status = pysh_team_check_left(team, call->what)))
             return status;

@@ -32,4 +32,4 @@ int pysh_cells_share(ishmemx_team_t team, const pysh_celled_t *call, pysh_place_
 /* The root gives nbytes, and goes on; the others return when they are there. */
 int pysh_cells_spread(ishmemx_team_t team, const pysh_celled_t *call, int root, pysh_place_t *place_p);
 /* All members have met after what they have read so far: what they wrote may be written over. */
-void pysh_cells_met(ishmemx_team_t team);
+void pysh_cells_synced(ishmemx_team_t team);

@@ -30,7 +30,7 @@ int pysh_place_read(pysh_place_t place, size_t nbytes, int pe, void *buffer, con
     const char *peer = stage_mapped(place, pe);
 
     *data_p = buffer;
-    if (pysh_is_far(place.heap, pe))
+    if (pysh_goes_by_am(place.heap, pe))
         return pysh_am_get(place.heap, buffer, place.offset, nbytes, pe);
     if (!peer)
         return pysh.transport->get(place.heap, buffer, place.offset, nbytes, pe, false);
@@ -43,7 +43,7 @@ int pysh_place_read(pysh_place_t place, size_t nbytes, int pe, void *buffer, con
 int pysh_place_write(pysh_place_t place, const void *data, size_t nbytes, int pe) {
     char *peer = stage_mapped(place, pe);
 
-    if (pysh_is_far(place.heap, pe))
+    if (pysh_goes_by_am(place.heap, pe))
         return pysh_am_put(place.heap, place.offset, data, nbytes, pe);
     if (!peer)
         return pysh.transport->put(place.heap, place.offset, data, nbytes, pe, false);

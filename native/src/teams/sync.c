@@ -181,7 +181,7 @@ int pysh_hear(const pysh_steps_t *steps, int member) {
     return hear(steps, member, has_told, false);
 }
 
-static int meet_few(const pysh_steps_t *steps, const int *members, int n, int mine) {
+static int sync_few(const pysh_steps_t *steps, const int *members, int n, int mine) {
     int status = ISHMEMX_OK;
 
     for (int i = 1; i < n; i++)
@@ -191,11 +191,11 @@ static int meet_few(const pysh_steps_t *steps, const int *members, int n, int mi
     return status;
 }
 
-int pysh_meet(const pysh_steps_t *steps, const int *members, int n, int mine) {
+int pysh_sync_members(const pysh_steps_t *steps, const int *members, int n, int mine) {
     int status = ISHMEMX_OK;
 
     if (n <= FEW_MEMBERS)
-        return meet_few(steps, members, n, mine);
+        return sync_few(steps, members, n, mine);
     for (int distance = 1; !status && distance < n; distance *= 2) {
         pysh_tell(steps, members[(mine + distance) % n]);
         status = pysh_hear(steps, members[(mine + n - distance) % n]);
@@ -203,17 +203,17 @@ int pysh_meet(const pysh_steps_t *steps, const int *members, int n, int mine) {
     return status;
 }
 
-int pysh_meet_node(const pysh_steps_t *steps) {
+int pysh_sync_node(const pysh_steps_t *steps) {
     const pysh_team_nodes_t *nodes = &steps->team->nodes;
     int first = nodes->first[nodes->mine];
 
-    return pysh_meet(steps, nodes->order + first, pysh_node_size(nodes, nodes->mine),
-                     nodes->rank[steps->team->my_pe] - first);
+    return pysh_sync_members(steps, nodes->order + first, pysh_node_size(nodes, nodes->mine),
+                             nodes->rank[steps->team->my_pe] - first);
 }
 
 /* ---- all members ---- */
 
-static int meet_nodes(const pysh_steps_t *steps) {
+static int sync_nodes(const pysh_steps_t *steps) {
     const pysh_team_nodes_t *nodes = &steps->team->nodes;
     int size = pysh_node_size(nodes, nodes->mine), head = nodes->head[nodes->mine], status = ISHMEMX_OK;
 
@@ -224,18 +224,18 @@ static int meet_nodes(const pysh_steps_t *steps) {
     for (int i = 1; !status && i < size; i++)
         status = pysh_hear(steps, pysh_node_member(nodes, nodes->mine, i));
     if (!status)
-        status = pysh_meet(steps, nodes->head, nodes->n, nodes->mine);
+        status = pysh_sync_members(steps, nodes->head, nodes->n, nodes->mine);
     for (int i = 1; !status && i < size; i++)
         pysh_tell(steps, pysh_node_member(nodes, nodes->mine, i));
     return status;
 }
 
-static int meet_all(const pysh_steps_t *steps) {
+static int sync_all(const pysh_steps_t *steps) {
     const pysh_team_nodes_t *nodes = &steps->team->nodes;
 
     if (nodes->n > 1 && nodes->n < steps->team->n_pes)
-        return meet_nodes(steps);
-    return pysh_meet(steps, nodes->order, steps->team->n_pes, nodes->rank[steps->team->my_pe]);
+        return sync_nodes(steps);
+    return pysh_sync_members(steps, nodes->order, steps->team->n_pes, nodes->rank[steps->team->my_pe]);
 }
 
 /* The transport's barrier is for all PEs only. It beats flags, and notices when others are in an allocation. */
@@ -249,12 +249,12 @@ int pysh_team_sync(ishmemx_team_t team, const char *what) {
 
     if (team->n_pes == 1)
         return ISHMEMX_OK;
-    status = by_barrier(team) ? pysh.agree->barrier(what, false, NULL) : meet_all(&steps);
+    status = by_barrier(team) ? pysh.agree->barrier(what, false, NULL) : sync_all(&steps);
     if (status)
         return status;
     if (!by_barrier(team))
         pysh_steps_end(&steps);
-    pysh_cells_met(team);
+    pysh_cells_synced(team);
     return ISHMEMX_OK;
 }
 

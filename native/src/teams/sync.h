@@ -27,9 +27,9 @@ void pysh_tell(const pysh_steps_t *steps, int member);
 /* Until a member has told so. */
 int pysh_hear(const pysh_steps_t *steps, int member);
 /* Until all of n members have come; this PE is the one with index `mine`. */
-int pysh_meet(const pysh_steps_t *steps, const int *members, int n, int mine);
+int pysh_sync_members(const pysh_steps_t *steps, const int *members, int n, int mine);
 /* The members on the caller's node. */
-int pysh_meet_node(const pysh_steps_t *steps);
+int pysh_sync_node(const pysh_steps_t *steps);
 
 /* Until all members have come. The caller has claimed the team. */
 int pysh_team_sync(ishmemx_team_t team, const char *what);

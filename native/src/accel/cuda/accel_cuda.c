@@ -336,11 +336,11 @@ static int amo_poll(int slot, bool *done_p, uint64_t *fetched_p) {
     return status;
 }
 
-static int offload(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
-                   uint64_t *token_p) {
+static int offload(int pe, void *dest, const void *source, size_t nbytes, const pysh_completion_t *completions,
+                   int n_completions, uint64_t *token_p) {
     bool entered;
     pysh_cuda_visit_t visit = enter_beside_proxies(&entered);
-    int status = pysh_cuda_engine_copy(pe, dest, source, nbytes, stamps, n_stamps, token_p);
+    int status = pysh_cuda_engine_copy(pe, dest, source, nbytes, completions, n_completions, token_p);
 
     if (entered)
         pysh_cuda_leave(visit);
@@ -398,10 +398,10 @@ static void thread_begin(void) {
 }
 
 /* Any thread of the program may end the waits of kernels. */
-static void stamp(void *address, uint64_t value) {
+static void complete(void *address, uint64_t value) {
     pysh_cuda_visit_t visit = pysh_cuda_enter();
 
-    pysh_cuda_engine_stamp(address, value);
+    pysh_cuda_engine_complete(address, value);
     pysh_cuda_leave(visit);
 }
 
@@ -483,7 +483,7 @@ const pysh_accel_t pysh_accel_cuda = {
     .join = pysh_cuda_join,
     .hand_over = pysh_cuda_grown_hand_over,
     .take = pysh_cuda_grown_take,
-    .stamp = stamp,
+    .complete = complete,
     .idle = idle,
     .clock = pysh_cuda_clock,
     .thread_begin = thread_begin,

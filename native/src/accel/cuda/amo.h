@@ -14,19 +14,19 @@
 typedef struct pysh_cuda_amo_slot {
     bool used, by_stream;
     int op, type, polls;
-    uint64_t number; /* of a request to the kernel; by a stream: what it stores in `stamp` behind it */
+    uint64_t number; /* of a request to the kernel; by a stream: what it stores in `completion` behind it */
     uint64_t value, cond;
     CUdeviceptr address;
 } pysh_cuda_amo_slot_t;
 
 /* In memory that host and GPU share. Words of boxes and cells carry the phase of their request in the top byte. */
 typedef struct pysh_cuda_amo_shared {
-    uint64_t box[PYSH_CUDA_AMO_BOXES][4];  /* requests: see post() */
-    uint64_t cell[PYSH_CUDA_AMO_BOXES][2]; /* replies: the old bits */
-    uint64_t here, gone;                   /* by the kernel: its life; its life, and whom it has not served */
-    uint64_t stamp[PYSH_CUDA_AMO_SLOTS];   /* by the stream */
-    uint64_t word[PYSH_CUDA_AMO_SLOTS];    /* where it leaves old bits */
-    uint64_t own, spare, nowhere;          /* of the host's calls; for the first run to read; what nobody wants */
+    uint64_t box[PYSH_CUDA_AMO_BOXES][4];     /* requests: see post() */
+    uint64_t cell[PYSH_CUDA_AMO_BOXES][2];    /* replies: the old bits */
+    uint64_t here, gone;                      /* by the kernel: its life; its life, and whom it has not served */
+    uint64_t completion[PYSH_CUDA_AMO_SLOTS]; /* by the stream */
+    uint64_t word[PYSH_CUDA_AMO_SLOTS];       /* where it leaves old bits */
+    uint64_t own, spare, nowhere;             /* of the host's calls; for the first run to read; what nobody wants */
 } pysh_cuda_amo_shared_t;
 
 typedef struct pysh_cuda_amo {
@@ -38,7 +38,7 @@ typedef struct pysh_cuda_amo {
     uint64_t life;                  /* of such kernels so far */
     bool stays;                     /* the last of them has not been seen to go */
     uint64_t posted, left;          /* requests; while none stays: those below need no kernel any more */
-    uint64_t stamps;                /* by the stream */
+    uint64_t completions;           /* by the stream */
     int in_boxes, in_stream;        /* under way */
     bool wanted;                    /* one that needs the kernel was refused for what goes by the stream */
     int64_t last_ns;                /* when the last began */

@@ -102,7 +102,7 @@ static CUresult by_stream(pysh_cuda_amo_t *amo, pysh_cuda_amo_slot_t *slot) {
     CUresult result;
 
     slot->by_stream = true;
-    slot->number = ++amo->stamps;
+    slot->number = ++amo->completions;
     amo->in_stream++;
     amo->shared->word[index] = 0;
     if (slot->op == ISHMEMX_ATOMIC_FETCH)
@@ -112,7 +112,7 @@ static CUresult by_stream(pysh_cuda_amo_t *amo, pysh_cuda_amo_slot_t *slot) {
     else
         result = pysh_cuda.StreamWriteValue32(amo->stream, slot->address, (uint32_t)slot->value, 0);
     if (!result)
-        result = pysh_cuda.StreamWriteValue64(amo->stream, pysh_cuda_amo_at(amo, &amo->shared->stamp[index]),
+        result = pysh_cuda.StreamWriteValue64(amo->stream, pysh_cuda_amo_at(amo, &amo->shared->completion[index]),
                                               slot->number, 0);
     return result;
 }
@@ -208,7 +208,7 @@ static bool answered(pysh_cuda_amo_t *amo, int index, uint64_t *fetched_p) {
     uint64_t phase, low, high;
 
     if (slot->by_stream) {
-        if (__atomic_load_n(&shared->stamp[index], __ATOMIC_ACQUIRE) != slot->number)
+        if (__atomic_load_n(&shared->completion[index], __ATOMIC_ACQUIRE) != slot->number)
             return false;
         *fetched_p = __atomic_load_n(&shared->word[index], __ATOMIC_RELAXED);
         return true;

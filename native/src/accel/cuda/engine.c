@@ -13,30 +13,30 @@
 
 #define TOKEN_PE_SHIFT 48 /* a token is the peer and the number of the copy on its stream */
 
-typedef struct lane {
+typedef struct channel {
     CUstream stream;
     CUevent event;
     uint64_t started, finished, mark;
     uint64_t recorded; /* copies before the event; 0: it is not under way */
-} lane_t;
+} channel_t;
 
 static struct {
     pthread_mutex_t mutex; /* for the counts and events */
-    lane_t *lane;          /* [lanes() + 1], by pysh_near_place(): the last is for stamps alone */
+    channel_t *channel;    /* [channels() + 1], by pysh_near_place(): the last is for completions alone */
 } engine = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static int lanes(void) {
+static int channels(void) {
     return pysh.n_pes < ISHMEMX_MAX_NEAR_PES ? pysh.n_pes : ISHMEMX_MAX_NEAR_PES;
 }
 
 int pysh_cuda_engine_open(void) {
-    engine.lane = calloc((size_t)lanes() + 1, sizeof *engine.lane);
-    if (!engine.lane)
-        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for streams to %d PEs", lanes());
-    for (int i = 0; i <= lanes(); i++) {
-        CUresult result = pysh_cuda.StreamCreate(&engine.lane[i].stream, CU_STREAM_NON_BLOCKING);
+    engine.channel = calloc((size_t)channels() + 1, sizeof *engine.channel);
+    if (!engine.channel)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for streams to %d PEs", channels());
+    for (int i = 0; i <= channels(); i++) {
+        CUresult result = pysh_cuda.StreamCreate(&engine.channel[i].stream, CU_STREAM_NON_BLOCKING);
         if (!result)
-            result = pysh_cuda.EventCreate(&engine.lane[i].event, CU_EVENT_DISABLE_TIMING);
+            result = pysh_cuda.EventCreate(&engine.channel[i].event, CU_EVENT_DISABLE_TIMING);
         if (result)
             return pysh_cuda_fail(result, "making the streams of the copy engine");
     }
@@ -44,72 +44,72 @@ int pysh_cuda_engine_open(void) {
 }
 
 void pysh_cuda_engine_close(void) {
-    for (int i = 0; engine.lane && i <= lanes(); i++) {
-        if (engine.lane[i].stream)
-            pysh_cuda.StreamDestroy(engine.lane[i].stream);
-        if (engine.lane[i].event)
-            pysh_cuda.EventDestroy(engine.lane[i].event);
+    for (int i = 0; engine.channel && i <= channels(); i++) {
+        if (engine.channel[i].stream)
+            pysh_cuda.StreamDestroy(engine.channel[i].stream);
+        if (engine.channel[i].event)
+            pysh_cuda.EventDestroy(engine.channel[i].event);
     }
-    free(engine.lane);
-    engine.lane = NULL;
+    free(engine.channel);
+    engine.channel = NULL;
 }
 
-int pysh_cuda_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps,
-                          int n_stamps, uint64_t *token_p) {
-    lane_t *lane = &engine.lane[pysh_near_place(pe)];
+int pysh_cuda_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_completion_t *completions,
+                          int n_completions, uint64_t *token_p) {
+    channel_t *channel = &engine.channel[pysh_near_place(pe)];
     CUresult result =
-        pysh_cuda.MemcpyAsync((CUdeviceptr)(uintptr_t)dest, (CUdeviceptr)(uintptr_t)source, nbytes, lane->stream);
+        pysh_cuda.MemcpyAsync((CUdeviceptr)(uintptr_t)dest, (CUdeviceptr)(uintptr_t)source, nbytes, channel->stream);
 
     if (result)
         return pysh_cuda_fail(result, "starting a copy of %zu bytes to or from PE %d for a kernel", nbytes, pe);
     /* A write of the stream comes after its copies, with a barrier between them. */
-    for (int i = 0; !result && i < n_stamps; i++)
-        result =
-            pysh_cuda.StreamWriteValue64(lane->stream, (CUdeviceptr)(uintptr_t)stamps[i].address, stamps[i].value, 0);
+    for (int i = 0; !result && i < n_completions; i++)
+        result = pysh_cuda.StreamWriteValue64(channel->stream, (CUdeviceptr)(uintptr_t)completions[i].address,
+                                              completions[i].value, 0);
     if (result)
         return pysh_cuda_fail(result, "telling a kernel of a copy of %zu bytes", nbytes);
     pthread_mutex_lock(&engine.mutex);
-    *token_p = (uint64_t)pysh_near_place(pe) << TOKEN_PE_SHIFT | ++lane->started;
+    *token_p = (uint64_t)pysh_near_place(pe) << TOKEN_PE_SHIFT | ++channel->started;
     pthread_mutex_unlock(&engine.mutex);
     return ISHMEMX_OK;
 }
 
 /* With the mutex held: how far the stream has come. */
-static int look(lane_t *lane) {
+static int look(channel_t *channel) {
     CUresult result = 0;
 
-    if (lane->finished == lane->started)
+    if (channel->finished == channel->started)
         return ISHMEMX_OK;
-    if (!lane->recorded) {
-        result = pysh_cuda.EventRecord(lane->event, lane->stream);
-        lane->recorded = lane->started;
+    if (!channel->recorded) {
+        result = pysh_cuda.EventRecord(channel->event, channel->stream);
+        channel->recorded = channel->started;
     }
     if (!result)
-        result = pysh_cuda.EventQuery(lane->event);
+        result = pysh_cuda.EventQuery(channel->event);
     if (result == CUDA_ERROR_NOT_READY)
         return ISHMEMX_OK;
     if (result)
         return pysh_cuda_fail(result, "a copy for a kernel failed");
-    lane->finished = lane->recorded;
-    lane->recorded = 0;
+    channel->finished = channel->recorded;
+    channel->recorded = 0;
     return ISHMEMX_OK;
 }
 
 int pysh_cuda_engine_done(uint64_t token, bool *done_p) {
-    lane_t *lane = &engine.lane[token >> TOKEN_PE_SHIFT];
+    channel_t *channel = &engine.channel[token >> TOKEN_PE_SHIFT];
     int status;
 
     pthread_mutex_lock(&engine.mutex);
-    status = look(lane);
-    *done_p = lane->finished >= (token & ((1ULL << TOKEN_PE_SHIFT) - 1));
+    status = look(channel);
+    *done_p = channel->finished >= (token & ((1ULL << TOKEN_PE_SHIFT) - 1));
     pthread_mutex_unlock(&engine.mutex);
     return status;
 }
 
 void pysh_cuda_engine_mark(void) {
     pthread_mutex_lock(&engine.mutex);
-    for (int i = 0; i < lanes(); i++)
-        engine.lane[i].mark = engine.lane[i].started;
+    for (int i = 0; i < channels(); i++)
+        engine.channel[i].mark = engine.channel[i].started;
     pthread_mutex_unlock(&engine.mutex);
 }
 
@@ -118,17 +118,17 @@ int pysh_cuda_engine_finished(bool *marked_p, bool *all_p) {
 
     *marked_p = *all_p = true;
     pthread_mutex_lock(&engine.mutex);
-    for (int i = 0; i < lanes(); i++) {
-        lane_t *lane = &engine.lane[i];
-        int looked = look(lane);
+    for (int i = 0; i < channels(); i++) {
+        channel_t *channel = &engine.channel[i];
+        int looked = look(channel);
         status = status ? status : looked;
-        *marked_p = *marked_p && lane->finished >= lane->mark;
-        *all_p = *all_p && lane->finished == lane->started;
+        *marked_p = *marked_p && channel->finished >= channel->mark;
+        *all_p = *all_p && channel->finished == channel->started;
     }
     pthread_mutex_unlock(&engine.mutex);
     return status;
 }
 
-void pysh_cuda_engine_stamp(void *address, uint64_t value) {
-    pysh_cuda.StreamWriteValue64(engine.lane[lanes()].stream, (CUdeviceptr)(uintptr_t)address, value, 0);
+void pysh_cuda_engine_complete(void *address, uint64_t value) {
+    pysh_cuda.StreamWriteValue64(engine.channel[channels()].stream, (CUdeviceptr)(uintptr_t)address, value, 0);
 }

@@ -11,9 +11,9 @@
 
 int pysh_cuda_engine_open(void);
 void pysh_cuda_engine_close(void);
-int pysh_cuda_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps,
-                          int n_stamps, uint64_t *token_p);
+int pysh_cuda_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_completion_t *completions,
+                          int n_completions, uint64_t *token_p);
 int pysh_cuda_engine_done(uint64_t token, bool *done_p);
 void pysh_cuda_engine_mark(void);
 int pysh_cuda_engine_finished(bool *marked_p, bool *all_p);
-void pysh_cuda_engine_stamp(void *address, uint64_t value);
+void pysh_cuda_engine_complete(void *address, uint64_t value);

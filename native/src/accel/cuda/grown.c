@@ -194,7 +194,7 @@ static void note(int status) {
 }
 
 /* A meeting in which all hear whether all can. */
-static int meet(const char *what) {
+static int agree(const char *what) {
     return pysh_cuda_agree(what, heap.status ? pysh_fail(heap.status, "%s", heap.text) : ISHMEMX_OK);
 }
 
@@ -208,7 +208,7 @@ static int grow_steps(const char *what) {
         heap.stage = MADE;
     }
     if (heap.stage == MADE) {
-        if ((status = meet(what)))
+        if ((status = agree(what)))
             return status;
         heap.stage = AGREED;
     }
@@ -219,7 +219,7 @@ static int grow_steps(const char *what) {
         note(status ? status : map_peers());
         heap.stage = MAPPED;
     }
-    return meet(what);
+    return agree(what);
 }
 
 static int grow_on(const char *what) {

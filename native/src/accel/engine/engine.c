@@ -38,8 +38,8 @@ static struct {
     uint64_t low; /* all jobs below are complete */
     uint64_t mark;
     int64_t looked_ns;
-    pysh_stamp_t reply[PYSH_ENGINE_JOBS];  /* of the job in a slot: where a kernel waits; address NULL: nowhere */
-    bool by_caller[PYSH_ENGINE_JOBS];      /* of the same: who started it asks how it ended */
+    pysh_completion_t reply[PYSH_ENGINE_JOBS]; /* of the job in a slot: where a kernel waits; address NULL: nowhere */
+    bool by_caller[PYSH_ENGINE_JOBS];          /* of the same: who started it asks how it ended */
     uint64_t lost[PYSH_ENGINE_JOBS];       /* those below `low` that have failed and whose callers have not asked yet */
     int lost_of[PYSH_ENGINE_JOBS], n_lost; /* their status */
     _Atomic bool busy;                     /* jobs may be under way: what the proxies look at when they poll */
@@ -212,17 +212,17 @@ static bool engine_place_of(const void *address, uint64_t nbytes, int pe, uint64
 }
 
 static bool job_of(pysh_engine_job_t *job, int pe, const void *dest, const void *source, size_t nbytes,
-                   const pysh_stamp_t *stamps, int n_stamps) {
-    bool mapped = n_stamps <= PYSH_ENGINE_STAMPS && engine_place_of(dest, nbytes, pe, &job->dest) &&
+                   const pysh_completion_t *completions, int n_completions) {
+    bool mapped = n_completions <= PYSH_ENGINE_COMPLETIONS && engine_place_of(dest, nbytes, pe, &job->dest) &&
                   engine_place_of(source, nbytes, pe, &job->source);
 
-    for (int i = 0; mapped && i < n_stamps; i++) {
-        mapped = engine_place_of(stamps[i].address, 8, pe, &job->stamp[i]);
-        job->value[i] = stamps[i].value;
+    for (int i = 0; mapped && i < n_completions; i++) {
+        mapped = engine_place_of(completions[i].address, 8, pe, &job->completion[i]);
+        job->value[i] = completions[i].value;
     }
     job->nbytes = nbytes;
-    job->n_stamps = n_stamps;
-    job->pe = pe; /* the lanes are by pysh_near_place() too */
+    job->n_completions = n_completions;
+    job->pe = pe; /* the channels are by pysh_near_place() too */
     job->status = ISHMEMX_OK;
     return mapped;
 }
@@ -245,17 +245,17 @@ static void skip_done(void) {
         engine.low++;
 }
 
-int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
-                     enum pysh_engine_told told, uint64_t *copy_p) {
-    pysh_engine_job_t job = {.n_stamps = 0}, *slot;
+int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_completion_t *completions,
+                     int n_completions, enum pysh_engine_told told, uint64_t *copy_p) {
+    pysh_engine_job_t job = {.n_completions = 0}, *slot;
     uint64_t number;
 
-    if (!engine.queue || !job_of(&job, pe, dest, source, nbytes, stamps, n_stamps))
-        return pysh.accel->offload(pe, dest, source, nbytes, stamps, n_stamps, copy_p);
+    if (!engine.queue || !job_of(&job, pe, dest, source, nbytes, completions, n_completions))
+        return pysh.accel->offload(pe, dest, source, nbytes, completions, n_completions, copy_p);
     pthread_mutex_lock(&engine.mutex);
     if (engine.gone) {
         pthread_mutex_unlock(&engine.mutex);
-        return pysh.accel->offload(pe, dest, source, nbytes, stamps, n_stamps, copy_p);
+        return pysh.accel->offload(pe, dest, source, nbytes, completions, n_completions, copy_p);
     }
     number = atomic_load_explicit(&engine.queue->posted, memory_order_relaxed);
     skip_done();
@@ -267,7 +267,7 @@ int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, cons
     atomic_store_explicit(&job.done, number, memory_order_relaxed); /* not n + 1: under way */
     *slot = job;
     engine.reply[number % PYSH_ENGINE_JOBS] =
-        told == PYSH_ENGINE_KERNEL ? stamps[n_stamps - 1] : (pysh_stamp_t){.address = NULL};
+        told == PYSH_ENGINE_KERNEL ? completions[n_completions - 1] : (pysh_completion_t){.address = NULL};
     engine.by_caller[number % PYSH_ENGINE_JOBS] = told == PYSH_ENGINE_CALLER;
     atomic_store(&engine.busy, true);
     post(number);
@@ -340,7 +340,7 @@ int pysh_engine_look(uint64_t copy, bool *done_p) {
     return status;
 }
 
-bool pysh_engine_failure(pysh_stamp_t *reply_p, int *status_p) {
+bool pysh_engine_failure(pysh_completion_t *reply_p, int *status_p) {
     bool failed = false;
 
     if (!atomic_load_explicit(&engine.busy, memory_order_relaxed))

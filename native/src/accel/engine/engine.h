@@ -19,12 +19,12 @@ int pysh_engine_start(const ishmemx_config_t *config);
 /* Ends it; copies have been completed. Before the heaps are unmapped. */
 void pysh_engine_stop(void);
 /* Who hears of a copy that the process has begun and failed to do: the host's next call, the kernel that waits for the
- * last stamp, both by pysh_engine_failure(); or who started it and asks pysh_engine_look() until it is done. */
+ * last completion, both by pysh_engine_failure(); or who started it and asks pysh_engine_look() until it is done. */
 enum pysh_engine_told { PYSH_ENGINE_HOST, PYSH_ENGINE_KERNEL, PYSH_ENGINE_CALLER };
-/* Starts a copy to or from `pe`, which then stores the stamps, in order: OK, FULL or an error. *copy_p is for
+/* Starts a copy to or from `pe`, which then stores the completions, in order: OK, FULL or an error. *copy_p is for
  * pysh_engine_done() and pysh_engine_look(). */
-int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps, int n_stamps,
-                     enum pysh_engine_told told, uint64_t *copy_p);
+int pysh_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_completion_t *completions,
+                     int n_completions, enum pysh_engine_told told, uint64_t *copy_p);
 /* Is that copy complete, as far as one can tell? Those of the process only while they are among the last ones. */
 bool pysh_engine_done(uint64_t copy);
 /* The same for a copy whose caller is told: OK while it is under way, then once what it failed of, however late. */
@@ -39,4 +39,4 @@ void pysh_engine_mark(void);
 int pysh_engine_finished(bool *marked_p, bool *all_p);
 /* Takes the next copy of the process that has failed, but for those whose callers ask; false: there is none. *status_p
  * and pysh_fail()'s text say why; reply_p->address is NULL when no kernel waits for a reply, else where that goes. */
-bool pysh_engine_failure(pysh_stamp_t *reply_p, int *status_p);
+bool pysh_engine_failure(pysh_completion_t *reply_p, int *status_p);

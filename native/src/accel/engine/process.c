@@ -129,14 +129,14 @@ static void end_job(uint64_t number, int status) {
 
 static void start_job(uint64_t number) {
     const pysh_engine_job_t *job = &queue->job[number % PYSH_ENGINE_JOBS];
-    pysh_stamp_t stamp[PYSH_ENGINE_STAMPS];
+    pysh_completion_t completion[PYSH_ENGINE_COMPLETIONS];
     uint64_t token = 0;
     int status;
 
-    for (int i = 0; i < job->n_stamps; i++)
-        stamp[i] = (pysh_stamp_t){.address = address_of(job->stamp[i]), .value = job->value[i]};
-    status = pysh.accel->offload(job->pe, address_of(job->dest), address_of(job->source), job->nbytes, stamp,
-                                 job->n_stamps, &token);
+    for (int i = 0; i < job->n_completions; i++)
+        completion[i] = (pysh_completion_t){.address = address_of(job->completion[i]), .value = job->value[i]};
+    status = pysh.accel->offload(job->pe, address_of(job->dest), address_of(job->source), job->nbytes, completion,
+                                 job->n_completions, &token);
     if (status) {
         end_job(number, status);
         return;

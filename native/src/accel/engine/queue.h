@@ -10,14 +10,14 @@
 #include "accel/accel.h"
 #include "accel/engine/engine.h"
 
-#define PYSH_ENGINE_JOBS       256
-#define PYSH_ENGINE_STAMPS     2
-#define PYSH_ENGINE_TEXT_BYTES 512
-#define PYSH_ENGINE_PLACE_PE   48 /* a place is the PE from this bit on, and the offset below */
-#define PYSH_ENGINE_PIECES     32 /* as many as bits in `taken` of engine.c */
-#define PYSH_ENGINE_PIECES_AT  ((sizeof(pysh_engine_queue_t) + 4095) & ~(size_t)4095)           /* in the segment */
-#define PYSH_ENGINE_SEGMENT    (PYSH_ENGINE_PIECES_AT + PYSH_ENGINE_PIECES * PYSH_ENGINE_PIECE) /* its bytes */
-#define PYSH_ENGINE_IN_PIECES  ISHMEMX_MAX_NEAR_PES /* stands for the PE in the place of a piece */
+#define PYSH_ENGINE_JOBS        256
+#define PYSH_ENGINE_COMPLETIONS 2
+#define PYSH_ENGINE_TEXT_BYTES  512
+#define PYSH_ENGINE_PLACE_PE    48 /* a place is the PE from this bit on, and the offset below */
+#define PYSH_ENGINE_PIECES      32 /* as many as bits in `taken` of engine.c */
+#define PYSH_ENGINE_PIECES_AT   ((sizeof(pysh_engine_queue_t) + 4095) & ~(size_t)4095)           /* in the segment */
+#define PYSH_ENGINE_SEGMENT     (PYSH_ENGINE_PIECES_AT + PYSH_ENGINE_PIECES * PYSH_ENGINE_PIECE) /* its bytes */
+#define PYSH_ENGINE_IN_PIECES   ISHMEMX_MAX_NEAR_PES /* stands for the PE in the place of a piece */
 
 /* Descriptors of the engine's process. */
 enum { PYSH_ENGINE_FD_SOCKET = 3, PYSH_ENGINE_FD_QUEUE, PYSH_ENGINE_FD_ARENAS, PYSH_ENGINE_FDS };
@@ -25,12 +25,12 @@ enum { PYSH_ENGINE_FD_SOCKET = 3, PYSH_ENGINE_FD_QUEUE, PYSH_ENGINE_FD_ARENAS, P
 enum pysh_engine_state { PYSH_ENGINE_STARTS, PYSH_ENGINE_SERVES, PYSH_ENGINE_FAILED };
 
 /* Job n is in slot n % PYSH_ENGINE_JOBS, which is the PE's again when `done` is n + 1: release by the engine, after
- * the copy and its stamps, pairs with the acquire of whoever reuses the slot or waits for the copy. */
+ * the copy and its completions, pairs with the acquire of whoever reuses the slot or waits for the copy. */
 typedef struct pysh_engine_job {
     _Atomic uint64_t done;
     uint64_t dest, source, nbytes; /* two places */
-    uint64_t stamp[PYSH_ENGINE_STAMPS], value[PYSH_ENGINE_STAMPS];
-    int32_t n_stamps, pe, status;
+    uint64_t completion[PYSH_ENGINE_COMPLETIONS], value[PYSH_ENGINE_COMPLETIONS];
+    int32_t n_completions, pe, status;
     char pad[36];
 } pysh_engine_job_t;
 

@@ -13,15 +13,15 @@
 #include "base/thread.h"
 #include "ishmemx.h"
 
-#define MAX_STAMPS 2
+#define MAX_COMPLETIONS 2
 
 typedef struct job {
     struct job *next;
     void *dest;
     const void *source;
     size_t nbytes;
-    pysh_stamp_t stamp[MAX_STAMPS];
-    int n_stamps;
+    pysh_completion_t completion[MAX_COMPLETIONS];
+    int n_completions;
 } job_t;
 
 static struct {
@@ -53,9 +53,9 @@ static void *work(void *argument) {
     (void)argument;
     while ((job = next_job())) {
         memmove(job->dest, job->source, job->nbytes);
-        /* release: pairs with whoever waits for the stamp, and then reads what was copied */
-        for (int i = 0; i < job->n_stamps; i++)
-            __atomic_store_n((uint64_t *)job->stamp[i].address, job->stamp[i].value, __ATOMIC_RELEASE);
+        /* release: pairs with whoever waits for the completion, and then reads what was copied */
+        for (int i = 0; i < job->n_completions; i++)
+            __atomic_store_n((uint64_t *)job->completion[i].address, job->completion[i].value, __ATOMIC_RELEASE);
         atomic_fetch_add_explicit(&engine.finished, 1, memory_order_release);
         free(job);
     }
@@ -75,16 +75,16 @@ static int start(void) {
     return error;
 }
 
-int pysh_sim_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps,
-                         int n_stamps, uint64_t *token_p) {
+int pysh_sim_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_completion_t *completions,
+                         int n_completions, uint64_t *token_p) {
     job_t *job = malloc(sizeof *job);
     int error;
 
     (void)pe;
     if (!job)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory for a copy of %zu bytes", nbytes);
-    *job = (job_t){.dest = dest, .source = source, .nbytes = nbytes, .n_stamps = n_stamps};
-    memcpy(job->stamp, stamps, (size_t)n_stamps * sizeof *stamps);
+    *job = (job_t){.dest = dest, .source = source, .nbytes = nbytes, .n_completions = n_completions};
+    memcpy(job->completion, completions, (size_t)n_completions * sizeof *completions);
     pthread_mutex_lock(&engine.mutex);
     if (!(error = start())) {
         *engine.last = job;
@@ -120,7 +120,7 @@ int pysh_sim_engine_finished(bool *marked_p, bool *all_p) {
     return ISHMEMX_OK;
 }
 
-void pysh_sim_engine_stamp(void *address, uint64_t value) {
+void pysh_sim_engine_complete(void *address, uint64_t value) {
     __atomic_store_n((uint64_t *)address, value, __ATOMIC_RELEASE);
 }
 

@@ -8,10 +8,10 @@
 
 #include "accel/accel.h"
 
-int pysh_sim_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_stamp_t *stamps,
-                         int n_stamps, uint64_t *token_p);
+int pysh_sim_engine_copy(int pe, void *dest, const void *source, size_t nbytes, const pysh_completion_t *completions,
+                         int n_completions, uint64_t *token_p);
 int pysh_sim_engine_done(uint64_t token, bool *done_p);
 void pysh_sim_engine_mark(void);
 int pysh_sim_engine_finished(bool *marked_p, bool *all_p);
-void pysh_sim_engine_stamp(void *address, uint64_t value);
+void pysh_sim_engine_complete(void *address, uint64_t value);
 void pysh_sim_engine_stop(void);
