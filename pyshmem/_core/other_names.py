@@ -167,6 +167,52 @@ OF_ARRAY |= dict.fromkeys(
     "torch.from_numpy(array) is a tensor of the same memory",
 )
 
+_TORCHS = (
+    "torch.distributed does it, in a group of pyshmem.interop.torch.init_process_group(); in graphs "
+    "torch.ops.pyshmem.all_reduce_(tensor, op) and the like"
+)
+
+
+def _by_name(*rows: tuple[str, str]) -> dict[str, str]:
+    """What does the same, by the names that others have for it."""
+    return {name: told for told, names in rows for name in names.split()}
+
+
+#: Of ``pyshmem.fused``: whole operations, by the names of other libraries'.
+OF_FUSED = _by_name(
+    (_TORCHS, "allreduce all_reduce sum_reduce reduce_scatter allgather all_gather broadcast barrier"),
+    ("it is pyshmem.fused.all_reduce_rmsnorm",
+     "rmsnorm rms_norm allreduce_rmsnorm fused_add_rms_norm allreduce_fusion trtllm_allreduce_fusion"),
+    ("it is pyshmem.fused.all_gather_matmul",
+     "allgather_gemm all_gather_gemm ag_gemm fused_all_gather_matmul allgather_matmul"),
+    ("it is pyshmem.fused.matmul_reduce_scatter",
+     "gemm_reduce_scatter gemm_rs fused_matmul_reduce_scatter matmul_reducescatter"),
+    ("it is pyshmem.fused.matmul_all_reduce",
+     "gemm_allreduce gemm_all_reduce gemm_ar matmul_allreduce"),
+    ("it is pyshmem.fused.expert_dispatch, with expert_combine",
+     "dispatch low_latency_dispatch expert_parallel ep_dispatch"),
+    ("it is pyshmem.fused.expert_combine", "combine low_latency_combine ep_combine"),
+    ("it is pyshmem.fused.all_to_all", "alltoall all_to_all_single all_to_all_vdev"),
+    ("it is pyshmem.fused.flash_decode",
+     "attention flash_attention flash_attn flash_decoding paged_attention decode"),
+    ("it is pyshmem.fused.ulysses_to_heads, and ulysses_to_sequence", "sequence_parallel"),
+    ("it is pyshmem.fused.group_matmul, for experts", "gemm grouped_gemm group_gemm"),
+)  # fmt: skip
+
+#: Of ``pyshmem.interop.torch``.
+OF_TORCH = _by_name(
+    (_TORCHS,
+     "allreduce all_reduce allgather all_gather reduce_scatter broadcast barrier send recv get_rank "
+     "get_world_size rank world_size new_group all_to_all alltoall"),
+    ("a tensor on the device heap is pyshmem.interop.torch.empty(shape, dtype)",
+     "symmetric_empty alloc malloc bytetensor create_tensor"),
+    ("it is pyshmem.interop.torch.init_process_group()",
+     "init initialize init_nvshmem_by_torch_process_group"),
+    ("it is torch.distributed.destroy_process_group()", "finalize destroy destroy_process_group"),
+    ("it is a routine of the package, which takes tensors: import pyshmem",
+     "put get put_signal quiet fence"),
+)  # fmt: skip
+
 _SCOPES = {"block": "work_group", "warp": "warp", "wave": "warp", "wg": "work_group"}
 
 
@@ -185,6 +231,19 @@ def not_in_kernels(package: str) -> Callable[[str], NoReturn]:
         found = next((one for one in meant if one in there), "")
         raise no_attribute(
             f"module {package}", name, {name: f"it is {package}.{found}"} if found else {}
+        )
+
+    return __getattr__
+
+
+def not_in_operations(package: str, table: dict[str, str]) -> Callable[[str], NoReturn]:
+    """A ``__getattr__`` for a package of operations on tensors: the name may be another library's."""
+
+    def __getattr__(name: str) -> NoReturn:
+        there = {_letters(one): one for one in sys.modules[package].__all__}
+        same = there.get(_letters(name))
+        raise no_attribute(
+            f"module {package}", name, {name: f"it is {package}.{same}"} if same else table
         )
 
     return __getattr__

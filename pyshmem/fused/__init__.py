@@ -25,6 +25,7 @@ except ImportError as _error:
     ) from _error
 
 from .._core import moved as _moved
+from .._core import other_names as _other_names
 from ..interop import torch as _backend  # noqa: F401  (it knows the backend, as it always did)
 from .all_reduce_norm import operators as _norm_operators
 from .all_reduce_norm.api import NormResult, all_reduce_rmsnorm
@@ -73,4 +74,6 @@ _OPERATORS = (
     _experts_operators, _group_matmul_operators, _matmul_operators, _norm_operators,
 )  # fmt: skip
 
-__getattr__ = _moved.attribute_of(__name__)
+__getattr__ = _moved.attribute_of(
+    __name__, _other_names.not_in_operations(__name__, _other_names.OF_FUSED)
+)

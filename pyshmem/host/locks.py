@@ -28,6 +28,8 @@ _LONG = kind_of(np.dtype(np.int64))
 
 
 def _word(lock: AnyArray) -> int:
+    if isinstance(lock, Lock):
+        raise TypeError("lock is a Lock, which is held by `with lock:`; its array is lock.word")
     address, kind = target(lock, "lock", writable=True)
     if kind is not _LONG:
         raise TypeError(f"lock has dtype {kind.dtype}; locks are int64")

@@ -3,14 +3,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 pytest.importorskip("torch", reason="make test-torch installs it")
 
 from torch_cases import BEGIN, VARIABLES, check, check_under_torchrun
+
+import pyshmem.interop.torch as symmetric
+from pyshmem import fused
+from pyshmem._core import other_names
 
 
 def test_ranks_that_a_group_lacks_are_refused(run_pes: Callable) -> None:
@@ -251,3 +257,24 @@ def test_long_facts_are_compared_whole_in_checking_mode(run_pes: Callable) -> No
         dist.all_reduce_coalesced(tensors)
     """
     check(run_pes, 2, code, PYSHMEM_CHECK="1")
+
+
+@pytest.mark.parametrize(
+    ("package", "table"), [(fused, other_names.OF_FUSED), (symmetric, other_names.OF_TORCH)]
+)
+def test_names_of_other_libraries_are_told_what_does_the_same(
+    package: ModuleType, table: dict[str, str]
+) -> None:
+    for name, told in table.items():
+        with pytest.raises(
+            AttributeError, match=rf"^module {package.__name__} has no {name}: "
+        ) as caught:
+            getattr(package, name)
+        assert str(caught.value).endswith(told)
+        for routine in re.findall(rf"{package.__name__}\.(\w+)", told):
+            assert hasattr(package, routine)
+    first = package.__all__[-1]
+    with pytest.raises(AttributeError, match=f"it is {package.__name__}.{first}$"):
+        getattr(package, first.title())
+    with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
+        package.nonsense  # noqa: B018

@@ -288,6 +288,20 @@ def told_of(code: str, **environment: str) -> list[str]:
     return done.stderr.splitlines()
 
 
+IN_A_KERNEL = """
+import pyshmem
+from numba import cuda
+from pyshmem import device
+
+@cuda.jit
+def k(array):
+    device.put(array, array)
+
+with pyshmem.init(heap_size="4M", device_heap_size="1M"):
+    k[1, 1](pyshmem.zeros(4, heap="device"))
+"""
+
+
 def test_a_traceback_has_the_lines_of_the_program_and_how_the_routine_is_called() -> None:
     lines = told_of(MISTAKE)
     assert [line for line in lines if "File" in line] == [
@@ -358,6 +372,29 @@ def test_objects_that_the_library_makes_are_told_how_one_gets_them(name: str) ->
     assert "__init__() missing" in lines[-2]
     for routine in re.findall(r"pyshmem\.([A-Za-z_.]+)", lines[-1]):
         assert operator.attrgetter(routine)(pyshmem)
+
+
+def test_a_call_in_a_kernel_is_told_the_routine_for_kernels() -> None:
+    pytest.importorskip("numba")
+    lines = told_of(IN_A_KERNEL, PYSHMEM_DEVICE="sim")
+    assert lines[-1].startswith("it is called so: pyshmem.device.put(dest, source, pe, ")
+    assert lines[-2].startswith("in simulated kernel k, ")
+
+
+def test_a_block_of_each_pe_is_told_with_what_it_makes_of_all(job) -> None:
+    array = pyshmem.zeros(4)
+    told = "nelems is 5 for each of 1 PEs, so source needs 5 elements, but has 4"
+    with pytest.raises(ValueError, match=told):
+        pyshmem.alltoall(pyshmem.zeros(8), array, nelems=5)
+    with pytest.raises(ValueError, match=told.replace("source", "dest")):
+        pyshmem.alltoall(array, pyshmem.zeros(8), nelems=5)
+
+
+def test_a_lock_is_told_to_be_held_by_with(job) -> None:
+    lock = pyshmem.Lock()
+    for routine in (pyshmem.set_lock, pyshmem.test_lock, pyshmem.clear_lock):
+        with pytest.raises(TypeError, match=r"held by `with lock:`; its array is lock\.word"):
+            routine(lock)
 
 
 def test_what_is_told_of_arguments_is_about_routines_that_there_are() -> None:

@@ -122,6 +122,17 @@ def test_a_number_of_the_job_that_is_called_is_told() -> None:
     assert not hints.ways_out(["    print(count())", *last[1:]], [])
 
 
+def test_a_function_that_is_launched_is_told_to_be_decorated() -> None:
+    last = [
+        "    shift[1, 256](dest)",
+        "    ~~~~~^^^^^^^^",
+        "TypeError: 'function' object is not subscriptable",
+    ]
+    [way] = hints.ways_out(last, [])
+    assert "@cuda.jit of Numba, @triton.jit of Triton" in way
+    assert not hints.ways_out(["    f[0]", *last[1:]], [])
+
+
 def test_what_python_writes_is_set_by_one_of_two_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     last = ["UnicodeEncodeError: 'ascii' codec can't encode character"]
     monkeypatch.delenv("PYTHONIOENCODING", raising=False)

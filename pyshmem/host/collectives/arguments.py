@@ -69,6 +69,12 @@ def alltoall(
     result = place(dest, "dest", symmetric=True, writable=True)
     n_pes, width = team_of(team).n_pes(), given[2].dtype.itemsize
     count = _block(given[1] // width, n_pes, nelems)
+    for name, side in (("source", given), ("dest", result)):
+        if count * n_pes > (has := side[1] // side[2].dtype.itemsize):
+            raise ValueError(
+                f"nelems is {count} for each of {n_pes} PEs, so {name} needs {count * n_pes} elements, "
+                f"but has {has}"
+            )
     nbytes = bytes_of(given, result, count * n_pes, _NAMES) // n_pes
     return team.handle, result[0], given[0], nbytes
 

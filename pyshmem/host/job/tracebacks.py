@@ -135,6 +135,8 @@ def _called(error: TypeError) -> list[str]:
         name = "" if code is None else code.co_qualname
         if getattr(inspect.unwrap(_public(name) or object), "__code__", None) is not code:
             return []
+    if any(note.startswith("in simulated kernel") for note in getattr(error, "__notes__", ())):
+        return _called_in_kernel(name)
     if made := meant_calls.made_by(name):
         return [made]
     routine = _public(name)
@@ -143,6 +145,15 @@ def _called(error: TypeError) -> list[str]:
             own = [one.partition("=")[0] for one in _parameters(routine)]
             meant = _STARTED if name == "init" else meant_calls.meant_by(str(error), name, own)
             return [*([meant] if meant else []), f"it is called so: {call_of(name, routine)}"]
+    return []
+
+
+def _called_in_kernel(name: str) -> list[str]:
+    """How the routine for kernels is called; of another package's function nothing is known."""
+    routine = getattr(sys.modules.get("pyshmem.device"), name, None)
+    with contextlib.suppress(ValueError, TypeError):
+        if callable(routine):
+            return [f"it is called so: {call_of(f'device.{name}', routine)}"]
     return []
 
 

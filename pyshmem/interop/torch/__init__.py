@@ -23,6 +23,7 @@ except ImportError as _error:
 
 from ..._core import library as _library
 from ..._core import moved as _moved
+from ..._core import other_names as _other_names
 from ..._torch import operators as _operators
 from ..._torch.process_groups import from_process_group
 from ..._torch.teams import register_team
@@ -67,4 +68,6 @@ __all__ = [
 _backend.register()
 assert _operators._library  # torch.ops.pyshmem
 
-__getattr__ = _moved.attribute_of(__name__)
+__getattr__ = _moved.attribute_of(
+    __name__, _other_names.not_in_operations(__name__, _other_names.OF_TORCH)
+)

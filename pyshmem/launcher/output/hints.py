@@ -47,6 +47,10 @@ _NO_MEMBER = re.compile(r"AttributeError: .*?\b((?:SIGNAL|CMP|TEAM|THREAD)_[A-Z]
 #: A number of the job's, called as the package's functions are.
 _NUMBER_CALLED = re.compile(r"\.(?:my_pe|n_pes|local_pe)\(")
 
+#: A plain function that is launched as a kernel is.
+_SUBSCRIPTED = re.compile(r"TypeError: 'function' object is not subscriptable")
+_LAUNCHED = re.compile(r"\w+\[.*\]\(")
+
 #: Of a module that is not the one that was meant, in words of Python's.
 _STRANGE_MODULE = re.compile(r"(?:module|from) '(\w+)[.']")
 
@@ -89,6 +93,10 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
         found.append(f"the constants of this kind are the package's: pyshmem.{constant[1]}")
     if "'function' object does not support the context manager protocol" in last:
         found.append("if it is pyshmem.init: it is called, `with pyshmem.init() as job:`")
+    if _SUBSCRIPTED.search(last) and _LAUNCHED.search(" ".join(lines[-4:])):
+        found.append(
+            "if it is a kernel, it is decorated: @cuda.jit of Numba, @triton.jit of Triton"
+        )
     if "'int' object is not callable" in last and _NUMBER_CALLED.search(" ".join(lines[-3:])):
         found.append("of a job, my_pe and n_pes are numbers: leave the () out, or pyshmem.my_pe()")
     if strange := _STRANGE_MODULE.search(last):
