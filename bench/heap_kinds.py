@@ -6,6 +6,12 @@
 One process, a job after a job: the settings of PYSHMEM_DEVICE_HEAP_GROWS take turns, so that clocks
 and neighbours are the same for both. One JSON line a figure from PE 0: the medians over the turns in
 us, and their ratio, of the heap that grows to the fixed one.
+
+How long a load takes depends on where its line lies in a GPU, by a tenth and whatever the heap: the
+bytes of a get are 1.00 to 1.10 us away. Heaps of both kinds lie in other places each, always the same
+ones. So a figure is the mean over many places in the arrays, and from turn to turn more memory is held
+in front of the job's, so that its heap, and the words of meetings, lie elsewhere. The lines ``by line``
+have the least, the mean and the most of a get by place.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ from typing import Any
 import numpy as np
 
 import pyshmem  # before numba
+from numba import cuda
 from pyshmem import device as shmem
 from pyshmem.bench import kernels
 from pyshmem.bench.timing import Clock, Shape
@@ -39,6 +46,17 @@ MEETINGS = ("sync_all", "barrier_all", "barrier_all_work_group")
 EXCHANGES = ("fcollect_work_group", "alltoall_work_group", "sum_reduce_work_group")
 
 Figure = tuple[str, int, Shape]
+LINE, PAGE = 128, 2 << 20
+HELD = 19 * PAGE  # more from turn to turn
+
+
+def places(nbytes: int, turn: int, room: int) -> list[int]:
+    """Where in an array of ``room`` bytes a figure is measured: on other lines, and in other pages."""
+    n = 48 if nbytes <= 4096 else 12 if nbytes <= 64 << 10 else 6 if nbytes < PAGE else 2
+    step = (room - nbytes) // n // LINE * LINE
+    return (
+        [k * step + (7 * k + 3 * turn) % 61 * LINE for k in range(n)] if step > 61 * LINE else [0]
+    )
 
 
 @cache
@@ -53,14 +71,17 @@ def kernel_of(kind: str, name: Any) -> Any:
 class Turn:
     """A job of one kind of heap, and what it measures."""
 
-    def __init__(self, job: pyshmem.Job) -> None:
-        self.clock, self.found = Clock(job), dict[Figure, float]()
+    def __init__(self, job: pyshmem.Job, turn: int) -> None:
+        self.clock, self.found, self.turn = Clock(job), dict[Figure, float](), turn
+        self.by_line: list[float] = []
         self.alone = job.my_pe == 0
         self.often = 2 if self.clock.simulated else 500
-        # Where on a GPU a heap's bytes lie is the driver's; all figures are of the same arrays.
         self.dest, self.source = (
             pyshmem.zeros(MOST * job.n_pes, dtype=np.uint8, heap="device") for _ in range(2)
         )
+
+    def places(self, nbytes: int) -> list[int]:
+        return [0] if self.clock.simulated else places(nbytes, self.turn, MOST)
 
     def move(self) -> None:
         """Puts and gets of PE 0, by the way that the table chooses."""
@@ -71,10 +92,15 @@ class Turn:
             for nbytes in (n for n in sizes if self.alone and n >= 8 * shape[1]):
                 if shape == (1, 1) and nbytes == 1 << 20:
                     continue  # the engine's, as of 16 MiB
-                dest, source = (shmem.as_argument(a)[:nbytes] for a in (self.dest, self.source))
+                dest, source = (shmem.as_argument(a) for a in (self.dest, self.source))
                 kernel = kernel_of("move", (op, shape[0] > 1))
-                us = self.clock.alone(kernel, shape, dest, source, 1)
-                self.found[op, nbytes, shape] = us
+                times = []
+                for at in self.places(nbytes):
+                    parts = dest[at : at + nbytes], source[at : at + nbytes]
+                    times.append(self.clock.alone(kernel, shape, *parts, 1, budget_us=300))
+                self.found[op, nbytes, shape] = statistics.fmean(times)
+                if (op, nbytes, shape) == ("get", 8, (1, 1)):
+                    self.by_line = times
         pyshmem.barrier_all()
 
     def meet(self) -> None:
@@ -89,8 +115,12 @@ class Turn:
         for name in EXCHANGES:
             for nbytes in (8, 256) if self.clock.simulated else (8, 4096, 256 << 10, 2 << 20):
                 kernel, count = kernel_of("exchange", name), 200 if nbytes < 100_000 else 20
-                us = self.clock.together(kernel, shape, count, dest, source, nbytes // 4)
-                self.found[name, nbytes, shape] = us
+                times = []
+                for at in self.places(nbytes)[:6]:
+                    parts = dest[at // 4 :], source[at // 4 :]
+                    us = self.clock.together(kernel, shape, count, *parts, nbytes // 4)
+                    times.append(us)
+                self.found[name, nbytes, shape] = statistics.fmean(times)
 
     def signal(self) -> None:
         """Answers by signals, with data and without, and an atomic."""
@@ -120,6 +150,8 @@ class Turn:
 
 def main() -> None:
     found: dict[Figure, dict[str, list[float]]] = {}
+    lines: dict[str, list[float]] = {name: [] for name in HEAPS}
+    held = []
     for turn in range(TURNS + 1):  # the first compiles
         for heap in reversed(HEAPS) if turn % 2 else HEAPS:
             os.environ["PYSHMEM_DEVICE_HEAP_GROWS"] = HEAPS[heap]
@@ -127,14 +159,22 @@ def main() -> None:
                 if job.n_pes != 2:
                     raise SystemExit("heap_kinds.py measures two PEs")
                 state = pyshmem.heap_info("device")
-                made = Turn(job)
+                made = Turn(job, turn)
                 made.move()
                 made.meet()
                 made.signal()
                 if job.device == "cuda":  # the setting has had its effect
                     assert (state.memory < state.nbytes) == (heap == "grows"), state
+            if turn:
+                lines[heap] += made.by_line
             for figure, us in made.found.items() if turn else ():
                 found.setdefault(figure, {name: [] for name in HEAPS})[heap].append(us)
+        if not made.clock.simulated:
+            held.append(cuda.device_array(HELD, np.uint8))
+    for heap, each in lines.items() if made.alone and lines["fixed"] else ():
+        facts = {"least": min(each), "mean": statistics.fmean(each), "most": max(each)}
+        row = {"operation": "get by line", "bytes": 8, "heap": heap, "places": len(each)}
+        print(json.dumps(row | {name: round(us, 4) for name, us in facts.items()}))
     for (name, nbytes, (threads, blocks)), times in found.items() if made.alone else ():
         medians = {heap: round(statistics.median(values), 4) for heap, values in times.items()}
         row = {"operation": name, "bytes": nbytes, "threads": threads, "blocks": blocks, **medians}

@@ -5,11 +5,12 @@
 
 One JSON line a size and operation from PE 0: medians over turns that alternate between the two, in us.
 On GPUs also, by events of the GPU: a kernel that stores to the address that ptr gives of either, many
-rounds in a launch; and fused operations whose input and output are either.
+rounds in a launch; and fused operations whose input and output are either, eager and in graphs.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import statistics
 import sys
@@ -85,41 +86,78 @@ def measure_kernel(job: pyshmem.Job, size: int) -> None:
 
 
 def measure_fused(job: pyshmem.Job, size: int) -> None:
-    """all_reduce_rmsnorm of rows of 4 KiB, and a product with its sum, both of bfloat16."""
+    """all_reduce_rmsnorm of rows of 4 KiB, and a product with its sum, both of bfloat16.
+
+    Called one by one, and as graphs, in which the host's time does not count. ``control`` is other
+    memory of the heap: what its figures differ by says what a difference means.
+    """
     import torch
 
     from pyshmem import fused
     from pyshmem.interop import torch as symmetric
 
     where, width = f"cuda:{job.gpu}", 2048
-    extents, count = (size // 2 // width, width), 30
+    extents, count = (size // 2 // width, width), 10
     norm = torch.ones(width, dtype=torch.bfloat16, device=where)
     weight = torch.full((width, width), 1 / width, dtype=torch.bfloat16, device=where)
+
+    def of_heap() -> list[Any]:
+        return [symmetric.ones(*extents, dtype=norm.dtype, heap="device") for _ in range(2)]
+
     pairs = {
-        "heap": [symmetric.ones(*extents, dtype=norm.dtype, heap="device") for _ in range(2)],
+        "heap": of_heap(),
+        "control": of_heap(),
         "registered": [torch.ones(extents, dtype=norm.dtype, device=where) for _ in range(2)],
     }
     held = [pyshmem.register(tensor) for tensor in pairs["registered"]]
     for call, other in ((fused.all_reduce_rmsnorm, norm), (fused.matmul_all_reduce, weight)):
-        found: dict[str, list[float]] = {where: [] for where in pairs}
-        for turn in range(TURNS + 1):  # the first compiles
-            for kind in sorted(pairs, reverse=turn % 2 == 1):  # who is first is also who waited
-                x, out = pairs[kind]
-                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-                for _ in range(3):
-                    call(x, other, out=out)
-                torch.cuda.synchronize()
-                pyshmem.barrier_all()
-                begin.record()
-                for _ in range(count):
-                    call(x, other, out=out)
-                end.record()
-                end.synchronize()
-                if turn:
-                    found[kind].append(begin.elapsed_time(end) / count * 1e3)
-        say(job, call.__name__, size, "device", found)
+        calls: dict[str, Callable[[], Any]] = {
+            kind: functools.partial(call, x, other, out=out) for kind, (x, out) in pairs.items()
+        }
+        say(job, call.__name__, size, "device", alternate(calls, 3 * TURNS, count))
+        graphs: dict[str, Callable[[], Any]] = {
+            kind: captured(one).replay for kind, one in calls.items()
+        }
+        found = alternate(graphs, 3 * TURNS, count)
+        say(job, f"{call.__name__} in a graph", size, "device", found)
     for registration in held:
         registration.unregister()
+
+
+def captured(call: Callable[[], Any]) -> Any:
+    import torch
+
+    graph = torch.cuda.CUDAGraph()
+    pyshmem.barrier_all()
+    with torch.cuda.graph(graph, stream=torch.cuda.Stream()):
+        call()
+    pyshmem.barrier_all()
+    return graph
+
+
+def alternate(
+    calls: dict[str, Callable[[], Any]], turns: int, count: int
+) -> dict[str, list[float]]:
+    """Microseconds of a call by the GPU's events; who is first changes from turn to turn."""
+    import torch
+
+    found: dict[str, list[float]] = {kind: [] for kind in calls}
+    order = list(calls)
+    for turn in range(turns + 3):  # the first ones compile, and warm up
+        for kind in order[turn % 3 :] + order[: turn % 3]:
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            for _ in range(3):
+                calls[kind]()
+            torch.cuda.synchronize()
+            pyshmem.barrier_all()
+            begin.record()
+            for _ in range(count):
+                calls[kind]()
+            end.record()
+            end.synchronize()
+            if turn > 2:
+                found[kind].append(begin.elapsed_time(end) / count * 1e3)
+    return found
 
 
 def say(
@@ -128,8 +166,10 @@ def say(
     if job.my_pe == 0:
         us = {where: round(statistics.median(times), 3) for where, times in found.items()}
         row = {"operation": operation, "bytes": size, "memory": memory, **us}
-        ratio = round(us["registered"] / us["heap"], 3)
-        print(json.dumps(row | {"ratio": ratio}), flush=True)
+        ratio = {"ratio": round(us["registered"] / us["heap"], 3)}
+        if "control" in us:
+            ratio["ratio_of_control"] = round(us["control"] / us["heap"], 3)
+        print(json.dumps(row | ratio), flush=True)
 
 
 def measure(job: pyshmem.Job, size: int, heap: Literal["host", "device"]) -> None:
@@ -152,6 +192,10 @@ def measure(job: pyshmem.Job, size: int, heap: Literal["host", "device"]) -> Non
 
 def main() -> None:
     with pyshmem.init(heap_size="64M", device_heap_size="512M") as job:
+        if job.device == "cuda":
+            import torch
+
+            torch.cuda.set_device(job.gpu)
         for size in SIZES:
             measure(job, size, "device" if job.device == "cuda" else "host")
         for size in SIZES if job.device == "cuda" else ():

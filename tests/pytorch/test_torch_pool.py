@@ -186,6 +186,21 @@ ON_GPUS = """
     pyshmem.atomic_add(box, 5, right)
     pyshmem.barrier_all()
     assert box[0] == n * (n - 1) // 2 + 5
+    other = symmetric.pool("6M")
+    with memory:
+        refused(memory.__enter__, ValueError, "the pool is entered already")
+        with other:
+            inner = torch.full((2000,), me, device="cuda")
+        outer = torch.full((2000,), me, device="cuda")
+    other.rendezvous(inner), memory.rendezvous(outer)
+    pyshmem.barrier_all()
+    for one in (inner, outer):
+        got = torch.empty_like(one)
+        pyshmem.get(got, one, right)
+        assert (got == right).all()
+    pyshmem.barrier_all()
+    del inner, outer, one
+    other.free()
     with memory:
         try:
             torch.empty(1 << 26, device="cuda")

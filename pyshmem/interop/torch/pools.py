@@ -20,7 +20,9 @@ _TAKE, _GIVE = "ishmemx_pool_take", "ishmemx_pool_give"
 
 
 class Pool:
-    """What ``pool`` returns; a context manager that may be entered again and again.
+    """What ``pool`` returns; a context manager that may be entered again, once it was left.
+
+    Pools nest: tensors are of the innermost one.
 
     Attributes:
         nbytes: that tensors of the pool may have together, torch's rounding included.
@@ -43,9 +45,18 @@ class Pool:
         self._contexts: list[Any] = []
 
     def __enter__(self) -> Pool:
+        if self._contexts:  # torch would raise too, and count a user that never leaves
+            raise ValueError(
+                "the pool is entered already, here or in another thread: leave it first; another pool "
+                "can be entered inside"
+            )
         self._segments.enter()
         context = torch.cuda.use_mem_pool(self._pool)
-        context.__enter__()
+        try:
+            context.__enter__()
+        except BaseException:
+            self._segments.leave()
+            raise
         self._contexts.append(context)
         return self
 
