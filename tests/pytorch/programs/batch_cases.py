@@ -51,6 +51,7 @@ class Case(NamedTuple):
         takes_rows: whether members may have uneven numbers of them.
         options: more arguments that follow from the batch.
         in_graphs: whether it can be captured.
+        alike: whether the results for the whole pool are the same on all members, whichever asks.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Case(NamedTuple):
     takes_rows: bool = False
     options: Callable[[list[int]], dict[str, Any]] = lambda _: {}
     in_graphs: bool = True
+    alike: bool = False
 
     def differs(self, got: Sequence[Any], batch: list[int], counts: Counts) -> torch.Tensor:
         """How many results have other bits, on the device."""
@@ -109,7 +111,8 @@ class Maker:
                 x[index], weight, residual=residual[index], batch_invariant=True, **fixed
             )
 
-        return [Case("all_reduce_rmsnorm", (dtype, norm, quantize), call, call(self.pool))]
+        whole = call(self.pool)
+        return [Case("all_reduce_rmsnorm", (dtype, norm, quantize), call, whole, alike=True)]
 
     def sums(self, number: int) -> list[Case]:
         dtype, n = DTYPES[number % 3], self.n
@@ -129,20 +132,22 @@ class Maker:
             return even(batch, None)[self.me * len(batch) : (self.me + 1) * len(batch)]
 
         def on_a_stream(index: torch.Tensor) -> Any:
-            mine, total = (box[: len(index)] for box in boxes)
-            mine.copy_(x[index])
+            rows = x[index]
+            mine, total = (box[: len(rows)] for box in boxes)
+            mine.copy_(rows)
             pyshmem.sum_reduce(total, mine, stream=self.stream())
             return (total.clone(),)
 
         def share_on_a_stream(index: torch.Tensor) -> Any:
-            mine, total = boxes[0][: len(index)], boxes[1][: len(index) // n]
-            mine.copy_(x[index])
+            rows = x[index]
+            mine, total = boxes[0][: len(rows)], boxes[1][: len(rows) // n]
+            mine.copy_(rows)
             pyshmem.sum_reduce_scatter(total, mine, stream=self.stream())
             return (total.clone(),)
 
         whole = every(self.pool)
         return [
-            Case("all_reduce", dtype, every, whole),
+            Case("all_reduce", dtype, every, whole, alike=True),
             Case("sum_reduce", dtype, on_a_stream, whole),
             Case("reduce_scatter", dtype, share, whole, even, kept),
             Case("sum_reduce_scatter", dtype, share_on_a_stream, whole, even, kept),
@@ -234,7 +239,7 @@ class Maker:
         every, share = by(fused.matmul_all_reduce), by(fused.matmul_reduce_scatter)
         whole = every(self.pool)
         return [
-            Case("matmul_all_reduce", dtype, every, whole, takes_rows=True),
+            Case("matmul_all_reduce", dtype, every, whole, takes_rows=True, alike=True),
             Case("matmul_reduce_scatter", dtype, share, whole, kept=self.mine, takes_rows=True),
         ]
 
@@ -256,17 +261,17 @@ class Maker:
         def extent(batch: list[int]) -> dict[str, Any]:  # shards as long as this batch needs
             return {"extent": max(1, *(long[row] for row in batch))}
 
-        return [Case("flash_decode", dtype, call, call(self.pool), options=extent)]
+        return [Case("flash_decode", dtype, call, call(self.pool), options=extent, alike=True)]
 
     def experts(self, number: int) -> list[Case]:
         dtype, n, k = DTYPES[number % 2], self.n, 2
         pool, hidden, inner = self.sizes.pool, self.sizes.tokens, self.sizes.inner
-        x = self.rows(self.me, pool, hidden, dtype=dtype)
+        x = self.rows(7, pool, hidden, dtype=dtype)  # of all members: any of them may ask
         up = self.rows(70 + self.me, 2, hidden, inner, dtype=dtype)
         down = self.rows(80 + self.me, 2, inner, hidden, dtype=dtype)
         drawn = torch.Generator().manual_seed(1)
         ids = torch.stack([torch.randperm(2 * n, generator=drawn)[:k] for _ in range(pool)])
-        ids, gates = ids.int().to(self.device), self.rows(90 + self.me, pool, k).abs()
+        ids, gates = ids.int().to(self.device), self.rows(90, pool, k).abs()
         options = ({}, {"max_tokens": 2 * pool}, {"quantize": "fp8"})[number % 3]
 
         def call(index: torch.Tensor) -> Any:
@@ -289,6 +294,7 @@ class Maker:
                 turned,
                 turned,
                 in_graphs=fixed,
+                alike=True,
             )
         ]
 
@@ -304,6 +310,13 @@ KINDS = ("norms", "sums", "attention", "experts", "gathers", "scatters", "moves"
 def _at(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     """``x[index]``, also of FP8, which torch does not index everywhere."""
     return x.view(torch.uint8)[index].view(x.dtype) if x.dtype.itemsize == 1 else x[index]
+
+
+def place_of(rows: list[int]) -> slice | None:
+    """Where rows that follow one another lie in the pool: indexed so, a batch is a view of it."""
+    if not rows or rows != list(range(rows[0], rows[-1] + 1)):
+        return None
+    return slice(rows[0], rows[-1] + 1)
 
 
 def counts_of(ends: list[int], rows: int) -> tuple[int, ...]:

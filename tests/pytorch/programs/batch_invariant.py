@@ -5,19 +5,20 @@
 
 ``all``: each operation with all its dtypes and options; else with one kind.
 
-A batch is rows of a pool, in any order, some of them more than once. Each row of a result has the bits
-that it has in a call for the whole pool. Nothing is raised while hypothesis draws, for all members have
-to make the same calls: what differs is collected.
+A batch is rows of a pool, in any order, some of them more than once, or a view of some. Each row of a
+result has the bits that it has in a call for the whole pool. Nothing is raised while hypothesis draws,
+for all members have to make the same calls: what differs is collected.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from typing import Any
 
 import pytest
 import torch
-from batch_cases import KINDS, SMALL, Case, Maker, counts_of
+from batch_cases import KINDS, SMALL, Case, Maker, counts_of, place_of
 from hypothesis import Phase, settings
 from hypothesis import given as drawn_from
 from hypothesis import strategies as st
@@ -44,7 +45,11 @@ def same(name: str, got: torch.Tensor, wanted: torch.Tensor, what: Any) -> None:
 def batches(draw: Any, uneven: bool) -> tuple[list[int], tuple[int, ...] | None]:
     """Which rows, in which order, and how many rows each member has: None is as the operation has it."""
     some = st.lists(st.integers(0, SMALL.pool - 1), min_size=1, max_size=SMALL.pool + 4)
-    batch = draw(some)
+    if draw(st.booleans()):  # as they lie in the pool
+        first = draw(st.integers(0, SMALL.pool - 1))
+        batch = list(range(first, draw(st.integers(first, SMALL.pool - 1)) + 1))
+    else:
+        batch = draw(some)
     if not uneven or draw(st.booleans()):
         return batch, None
     return batch, counts_of([draw(st.integers(0, len(batch))) for _ in range(n - 1)], len(batch))
@@ -54,7 +59,8 @@ def holds_for(cases: list[Case]) -> Any:
     def holds(drawn: tuple[list[int], tuple[int, ...] | None]) -> None:
         batch, counts = drawn
         for case in cases:
-            index = torch.tensor(case.given(batch, counts), dtype=torch.int64)
+            rows = case.given(batch, counts)
+            index = place_of(rows) or torch.tensor(rows, dtype=torch.int64)
             options = {"rows": counts} if case.takes_rows else case.options(batch)
             if case.differs(case.call(index, **options), batch, counts):
                 wrong.append(f"{case.name}: {case.what}, {batch}, {counts}")
@@ -62,11 +68,24 @@ def holds_for(cases: list[Case]) -> Any:
     return holds
 
 
+def same_on_all(cases: list[Case]) -> None:
+    """Who asks does not matter, where all members get the same rows."""
+    for case in cases:
+        if case.alike:
+            every = hashlib.sha256()
+            for one in case.whole:
+                if one is not None:
+                    every.update(one.contiguous().view(torch.uint8).numpy().tobytes())
+            said = f"{case.name}: {case.what}: {every.hexdigest()}"
+            workspace(pyshmem.TEAM_WORLD).must_agree(said)
+
+
 def drawn_batches(examples: int, everything: bool) -> None:
     maker = Maker(job, SMALL, torch.device("cpu"))
     for place, kind in enumerate(KINDS):
         for number in range(3) if everything else (place % 3,):
             cases = maker.cases(kind, number)
+            same_on_all(cases)
             settings(
                 max_examples=examples, derandomize=True, database=None, deadline=None,
                 phases=(Phase.generate,),
