@@ -95,7 +95,7 @@ def atomics(a, u, f, old):
     i = cuda.grid(1)
     cuda.atomic.add(a, 0, 1)
     cuda.atomic.max(a, 1, i)
-    cuda.atomic.min(a, (2,), -i)
+    cuda.atomic.min(a, 2, -i)
     cuda.atomic.xor(a, 3, 1 << (i % 8))
     old[i] = cuda.atomic.cas(a, 4, 0, i + 1)
     cuda.atomic.compare_and_swap(a[5:], 0, 7)

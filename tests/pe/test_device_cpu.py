@@ -332,3 +332,58 @@ def test_the_device_suite_on_cpus(name: str, run_pes: Callable, kept: dict[str, 
     program = str(SUITE / f"test_{name}.py")
     done = run_pes(2, program, timeout=900, device="cpu", options=options, env=kept)
     assert done.returncode == 0, done.stdout
+
+
+#: Each kernel of ``unit/kernel_sources.py`` for itself. Numba's CPU stores a float as an integer.
+SOURCES = """
+import sys
+import pyshmem
+sys.path.insert(0, sys.argv[1])
+import kernel_sources
+from numba import cuda
+import pyshmem.device
+
+with pyshmem.init(heap_size="2M", device_heap_size="2M"):
+    for name, kernel in kernel_sources.KERNELS.items():
+        a, b = (pyshmem.ones(4, heap="device") for _ in range(2))
+        try:
+            cuda.jit(kernel)[1, 1](a, b)
+            taken = True
+        except Exception:
+            taken = False
+        if taken != name.startswith("taken_") and name != "array_of_integers_divided":
+            print("taken" if taken else "refused", name)
+    print("tried", len(kernel_sources.KERNELS))
+"""
+
+
+def test_what_gpus_refuse_is_refused_here_too(run_pes: Callable) -> None:
+    done = run_pes(1, SOURCES, [HERE.parent / "unit"], device="cpu", timeout=300, check=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("taken", "refused"))]
+    assert not lines
+    assert "\ntried 1" in f"\n{done.stdout}"
+
+
+def test_a_function_of_kernels_is_looked_at_too(run_pes: Callable) -> None:
+    program = """
+import numpy as np
+import pyshmem
+import pyshmem.device
+from numba import cuda
+
+@cuda.jit(device=True)
+def drawn(x):
+    return x + np.random.random()
+
+@cuda.jit
+def kernel(a):
+    a[0] = drawn(a[0])
+
+with pyshmem.init(heap_size="2M", device_heap_size="2M"):
+    a = pyshmem.ones(4, heap="device")
+    try:
+        kernel[1, 1](a)
+    except Exception as error:
+        print("drawn" in str(error) and "it has numpy.random" in str(error))
+"""
+    assert run_pes(1, program, device="cpu", check=True).stdout == "True\n"

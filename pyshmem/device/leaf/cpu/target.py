@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +28,8 @@ from numba.extending import register_jitable as register_jitable
 from ...._core.library import ffi, lib, setting_number
 from ...._foreign import numba_cpu
 from ....host.kernels.host_only import Language
+from ..sim import source
+from ..sim.arrays import ELEMENTS
 from . import halves
 
 NAME = "pyshmem_cpu"
@@ -59,10 +62,41 @@ def _refuse_host_routine(value: Any) -> None:
         raise errors.TypingError(f"pyshmem.{name} is a host routine; {advice}")
 
 
+def _check_source(function: Any) -> None:
+    """TypingError: a function that a kernel calls has what no GPU compiles."""
+    try:
+        source.check(function, True)
+    except TypeError as error:
+        raise errors.TypingError(str(error)) from None
+
+
 def _missing(name: str) -> Exception:
     return errors.TypingError(
         f"{name} is not compiled for the CPU yet: run with --device sim, which interprets kernels"
     )
+
+
+#: Statements that change a whole array, which Numba's CPU compiles, and its CUDA target does not.
+_IN_PLACE = frozenset(
+    [
+        operator.iadd,
+        operator.isub,
+        operator.imul,
+        operator.itruediv,
+        operator.ifloordiv,
+        operator.imod,
+        operator.ipow,
+        operator.ilshift,
+        operator.irshift,
+        operator.iand,
+        operator.ior,
+        operator.ixor,
+    ]
+)
+
+
+def _not_on_gpus(what: str) -> Exception:
+    return errors.TypingError(f"{what}: compilers for GPUs do not take it, {ELEMENTS}")
 
 
 class KernelTarget(CPU):
@@ -94,10 +128,21 @@ class _Typing(typing.Context):
                 pass
         raise _missing(f"cuda.{attr}")
 
+    def resolve_function_type(self, func: Any, args: tuple[Any, ...], kws: Any) -> Any:
+        if args and isinstance(args[0], types.Array):
+            called = getattr(func, "typing_key", func)
+            if called in _IN_PLACE:
+                raise _not_on_gpus(f"{called.__name__[1:]} of a whole array")
+            if called is operator.getitem and isinstance(args[1], types.NoneType):
+                raise _not_on_gpus("array[None]")
+        return super().resolve_function_type(func, args, kws)
+
     def resolve_value_type(self, val: Any) -> Any:
         if isinstance(val, FakeCUDAKernel):
+            _check_source(val.fn)
             return types.Dispatcher(dispatcher_of(val))
         if isinstance(val, Dispatcher) and not isinstance(val, KernelDispatcher):
+            _check_source(val.py_func)
             return types.Dispatcher(_dispatcher_of_njit(val))
         for meaning in MEANINGS:
             if (found := meaning(val)) is not None:

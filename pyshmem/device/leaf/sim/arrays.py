@@ -45,7 +45,7 @@ _PACKAGE = str(Path(__file__).parents[3])
 #: Files that stand between a kernel and the question whether it may, and those that may.
 _BETWEEN = (__file__, str(Path(__file__).with_name("record.py")), str(Path(numba.__file__).parent))
 _FREE = (_PACKAGE, str(Path(np.__file__).parent))
-_ELEMENTS = "kernels compute element by element"
+ELEMENTS = "kernels compute element by element"
 
 
 def _asking() -> FrameType:
@@ -60,7 +60,7 @@ def _refuse(what: str) -> None:
     """TypeError, where a kernel's own code does what no compiler for GPUs takes; the library may."""
     frame = _asking()
     if not frame.f_code.co_filename.startswith(_FREE):
-        raise TypeError(f"{what}: compilers for GPUs do not take it, {_ELEMENTS}")
+        raise TypeError(f"{what}: compilers for GPUs do not take it, {ELEMENTS}")
 
 
 class _Absent:

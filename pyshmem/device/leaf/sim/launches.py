@@ -50,9 +50,8 @@ def _launch(kernel: Any, *arguments: Any, **named: Any) -> Any:
         raise TypeError(
             f"kernel {kernel.fn.__qualname__} is launched with {next(iter(named))}=: by position alone"
         )
-    if run_grid_of is _interpret:  # a compiler says it itself
-        source.check(kernel.fn, False)
-        source.check_arguments(kernel.fn, arguments)
+    source.check(kernel.fn, False)
+    source.check_arguments(kernel.fn, arguments)
     if handle := queued.handle_of(kernel.stream):
         return _queue(kernel, arguments, handle)
     checked_streams.finish_all()
