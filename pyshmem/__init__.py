@@ -92,8 +92,6 @@ from .host.collectives.nonblocking import (
     broadcast_nb,
     collect_nb,
     fcollect_nb,
-    sum_exscan_nb,
-    sum_inscan_nb,
     sync_nb,
 )
 from .host.collectives.reductions import (
@@ -127,7 +125,7 @@ from .host.collectives.reductions import (
     xor_reduce_scatter_nb,
 )
 from .host.collectives.requests import Request
-from .host.collectives.scans import sum_exscan, sum_inscan
+from .host.collectives.scans import sum_exscan, sum_exscan_nb, sum_inscan, sum_inscan_nb
 from .host.job import runtime as _runtime
 from .host.job.runtime import (
     Job,

@@ -43,6 +43,7 @@ PLAIN = {
 BY = {
     "host/collectives/nonblocking.py": "begin(",
     "host/collectives/reductions.py": "begin(",
+    "host/collectives/scans.py": "begin(",
     "host/teams/made_by_members.py": "owned(",
 }
 

@@ -70,15 +70,19 @@ Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied,
     NotInitialized, ShmemError."""
 
 
-def _public(name: str, op: str, function: _F) -> _F:
-    """``function`` under its public name, with the operation's words in what it says on itself."""
-    row, text = _OPERATIONS[op], inspect.cleandoc(function.__doc__ or "")
+def public(function: _F, name: str, **words: str) -> _F:
+    """``function`` under its public name, with these words in what it says on itself."""
     function.__name__ = function.__qualname__ = name
     function.__module__ = "pyshmem"
-    function.__doc__ = text.format(
-        op=op, began=row.does.lower(), blocking=_BLOCKING, **row._asdict()
+    function.__doc__ = inspect.cleandoc(function.__doc__ or "").format(
+        name=name, blocking=_BLOCKING, **words
     )
     return function
+
+
+def _public(name: str, op: str, function: _F) -> _F:
+    row = _OPERATIONS[op]
+    return public(function, name, op=op, began=row.does.lower(), **row._asdict())
 
 
 def _whole(op: str) -> tuple[Reduction, ReductionNb]:

@@ -7,60 +7,51 @@ from typing import SupportsIndex
 
 from ..._core.arrays.checks import StreamLike
 from ..._core.arrays.types import AnyArray
+from ..._core.library import lib
 from ..teams.team import TEAM_WORLD, Channel, Team
 from . import arguments as arguments
 from .dispatch import do
+from .reductions import Reduction, ReductionNb, public
+from .requests import Request, begin
 
 
-def sum_inscan(
-    dest: AnyArray,
-    source: AnyArray,
-    *,
-    nelems: SupportsIndex | None = None,
-    team: Team | Channel = TEAM_WORLD,
-    stream: StreamLike = None,
-) -> None:
-    """Sum over PEs 0 to this one of each element of ``source``, into ``dest``.
+def _forms(name: str, exclusive: int, over: str, rest: str = "") -> tuple[Reduction, ReductionNb]:
+    """The blocking form, and the one that begins it (see ``nonblocking``)."""
 
-    Args:
-        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be
-            ``source`` itself.
-        source: symmetric array, contiguous, of an integer, floating-point or complex dtype.
-        nelems: elements to sum; default ``source.size``; equal on all PEs.
-        team: the PEs that take part.
-        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
+    def scan(
+        dest: AnyArray, source: AnyArray, *, nelems: SupportsIndex | None = None,
+        team: Team | Channel = TEAM_WORLD, stream: StreamLike = None,
+    ) -> None:  # fmt: skip
+        """Sum over {over} of each element of ``source``, into ``dest``{rest}.
 
-    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
-    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
-        NotInitialized, ShmemError.
-    Example: ``pyshmem.sum_inscan(dest, source)``
-    Spec: shmem_sum_inscan (OpenSHMEM 1.6).
-    """
-    do("sum_scan", 3, arguments.scan("sum_inscan", 0, dest, source, nelems, team), stream)
+        Args:
+            dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be
+                ``source`` itself.
+            source: symmetric array, contiguous, of an integer, floating-point or complex dtype.
+            nelems: elements to sum; default ``source.size``; equal on all PEs.
+        {blocking}
+        Example: ``pyshmem.{name}(dest, source)``
+        Spec: shmem_{name} (OpenSHMEM 1.6).
+        """
+        do("sum_scan", 3, arguments.scan(name, exclusive, dest, source, nelems, team), stream)
+
+    def scan_nb(
+        dest: AnyArray, source: AnyArray, *, nelems: SupportsIndex | None = None,
+        team: Team = TEAM_WORLD,
+    ) -> Request:  # fmt: skip
+        """Begin ``{begins}``, with its arguments: sum over {over}{rest}.
+
+        Completes: as ``nonblocking`` says.
+        Raises: what the blocking routine does, and MismatchError.
+        Example: ``pyshmem.{name}(dest, source).wait()``
+        Extension.
+        """
+        given = arguments.scan(name, exclusive, dest, source, nelems, team)
+        return begin(lib.ishmemx_sum_scan_nb, given, (dest, source), f"{name}_nb")
+
+    words = {"begins": name, "over": over, "rest": rest}
+    return public(scan, name, **words), public(scan_nb, f"{name}_nb", **words)
 
 
-def sum_exscan(
-    dest: AnyArray,
-    source: AnyArray,
-    *,
-    nelems: SupportsIndex | None = None,
-    team: Team | Channel = TEAM_WORLD,
-    stream: StreamLike = None,
-) -> None:
-    """Sum over the PEs before this one of each element of ``source``, into ``dest``; PE 0 gets 0.
-
-    Args:
-        dest: symmetric array of the dtype of ``source``, at least ``nelems`` elements; may be
-            ``source`` itself.
-        source: symmetric array, contiguous, of an integer, floating-point or complex dtype.
-        nelems: elements to sum; default ``source.size``; equal on all PEs.
-        team: the PEs that take part.
-        stream: stream to do it in the order of, both arrays on the device heap; see ``streams``.
-
-    Completes: ``dest`` of this PE on return, and ``source`` may be changed.
-    Raises: TypeError (dtype), ValueError (nelems, layout, not symmetric), PeerDied, ShmemTimeout,
-        NotInitialized, ShmemError.
-    Example: ``pyshmem.sum_exscan(dest, source)``
-    Spec: shmem_sum_exscan (OpenSHMEM 1.6).
-    """
-    do("sum_scan", 3, arguments.scan("sum_exscan", 1, dest, source, nelems, team), stream)
+sum_inscan, sum_inscan_nb = _forms("sum_inscan", 0, "PEs 0 to this one")
+sum_exscan, sum_exscan_nb = _forms("sum_exscan", 1, "the PEs before this one", "; PE 0 gets 0")
