@@ -166,6 +166,11 @@ def test_what_python_writes_is_set_by_one_of_two_variables(monkeypatch: pytest.M
         ("AttributeError: type object 'Cmp' has no attribute 'CMP_EQ'", "pyshmem.CMP_EQ"),
         ("AttributeError: '_OpNamespace' 'pyshmem' object has no attribute 'x'", "the operators"),
         ("1. (arg0: torch._C.x.ReduceOp) -> None Invoked with: <x>, 'sum'", "dist.ReduceOp.SUM"),
+        (
+            "ImportError: cannot import name 'allreduce' from 'pyshmem.fused' (/x/__init__.py)",
+            "pyshmem.fused has no allreduce: torch.distributed does it",
+        ),
+        ("ImportError: cannot import name 'Foo' from 'pyshmem.interop.torch' (/x/__init__.py)", ""),
         ("ValueError: no", ""),
     ],
 )

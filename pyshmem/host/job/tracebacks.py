@@ -28,6 +28,8 @@ PACKAGE = str(Path(__file__).parents[2]) + "/"
 _LIBRARIES = (sysconfig.get_path("stdlib") + "/", "/site-packages/", "<frozen ")
 #: What Python says of a call that does not fit the routine.
 _UNFIT = re.compile(r"^([\w.]+)\(\) (?:takes|missing|got) ")
+#: How notes of errors in kernels begin, and the package that has these kernels' routines.
+_OF_KERNELS = {"in simulated kernel": "device", "in interpreted kernel": "triton"}
 #: Of ``init`` with ranks and numbers of PEs, as other libraries take them.
 _STARTED = (
     "who and how many the PEs are says what starts them: python -m pyshmem run -n 4 program.py"
@@ -135,8 +137,10 @@ def _called(error: TypeError) -> list[str]:
         name = "" if code is None else code.co_qualname
         if getattr(inspect.unwrap(_public(name) or object), "__code__", None) is not code:
             return []
-    if any(note.startswith("in simulated kernel") for note in getattr(error, "__notes__", ())):
-        return _called_in_kernel(name)
+    for note in getattr(error, "__notes__", ()):
+        for begins, package in _OF_KERNELS.items():
+            if note.startswith(begins):
+                return _called_in_kernel(package, name)
     if made := meant_calls.made_by(name):
         return [made]
     routine = _public(name)
@@ -148,12 +152,13 @@ def _called(error: TypeError) -> list[str]:
     return []
 
 
-def _called_in_kernel(name: str) -> list[str]:
+def _called_in_kernel(package: str, name: str) -> list[str]:
     """How the routine for kernels is called; of another package's function nothing is known."""
-    routine = getattr(sys.modules.get("pyshmem.device"), name, None)
+    routine = vars(sys.modules[f"pyshmem.{package}"]).get(name)
+    routine = getattr(routine, "fn", routine)  # of what a compiler has wrapped
     with contextlib.suppress(ValueError, TypeError):
         if callable(routine):
-            return [f"it is called so: {call_of(f'device.{name}', routine)}"]
+            return [f"it is called so: {call_of(f'{package}.{name}', routine)}"]
     return []
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..._core.other_names import OF_PACKAGE
+from ..._core.other_names import OF_FUSED, OF_PACKAGE, OF_TORCH
 
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 
@@ -36,7 +36,9 @@ _NO_RESULT = re.compile(
 )
 
 #: A name of another library, imported from ours: Python drops what our ``__getattr__`` says.
-_NO_SUCH_NAME = re.compile(r"ImportError: cannot import name '(\w+)' from 'pyshmem'")
+_NO_SUCH_NAME = re.compile(r"ImportError: cannot import name '(\w+)' from 'pyshmem(?:\.([\w.]+))?'")
+#: What there is of a package's names, by the package in ``pyshmem``; it is the package itself: nothing.
+_NAMES_OF = {"": OF_PACKAGE, "fused": OF_FUSED, "interop.torch": OF_TORCH}
 
 #: The same of a module, as ``pyshmem.core`` and ``pyshmem.device.numba`` of nvshmem4py.
 _NO_SUCH_MODULE = re.compile(r"ModuleNotFoundError: No module named 'pyshmem\.(\w+)(\.\w+)*'")
@@ -72,7 +74,10 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
     if "Unknown backend type pyshmem" in last:  # of torch
         found.append("import pyshmem.interop.torch registers the backend: add it before the call")
     if "'_OpNamespace' 'pyshmem' object has no attribute" in last:  # of torch
-        found.append("import pyshmem.interop.torch registers the operators: add it before the call")
+        found.append(
+            "import pyshmem.interop.torch registers the operators: add it before the call; where it is "
+            "there, docs/torch.md lists them: all_reduce, all_reduce_, all_gather, ..."
+        )
     if _NO_REDUCE_OP.search(" ".join(lines[-8:])):
         found.append("op is a member of torch.distributed.ReduceOp: dist.ReduceOp.SUM, not a text")
     if _NO_SUCH_CHARACTER.search(last):
@@ -85,8 +90,10 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
             "if the None is a routine's of pyshmem: results are in dest, quiet() completes what "
             "*_nbi began, and a PE outside a new team gets None for it"
         )
-    if (name := _NO_SUCH_NAME.search(last)) and name[1] in OF_PACKAGE:
-        found.append(f"pyshmem has no {name[1]}: {OF_PACKAGE[name[1]]}")
+    if name := _NO_SUCH_NAME.search(last):
+        told = _NAMES_OF.get(name[2] or "", {}).get(name[1])
+        package = f"pyshmem.{name[2]}" if name[2] else "pyshmem"
+        found += [f"{package} has no {name[1]}: {told}"] if told else []
     if name := _NO_SUCH_MODULE.search(last):
         found += _module_instead(name[1])
     if constant := _NO_MEMBER.search(last):

@@ -26,6 +26,7 @@ from triton.runtime import interpreter
 from ..._foreign import triton_interpreter as foreign
 from ...host.job import runtime
 from ...host.kernels.host_only import Language, refused, stand_ins_in
+from ...host.teams.team import Team
 from ..runtime import context as job
 from . import bfloat16 as interpreter_types
 
@@ -134,7 +135,7 @@ def current() -> Program:
     if _current is None:
         raise RuntimeError(
             "pyshmem.triton functions are called from kernels, not from the host, which has its own: "
-            "pyshmem.my_pe(), pyshmem.put(...)"
+            "pyshmem.my_pe(), pyshmem.put(...); a kernel is launched with a grid, kernel[(1,)](...)"
         )
     return _current
 
@@ -157,6 +158,29 @@ def pause(idle: bool = True) -> None:
 
 
 # -- launches ----------------------------------------------------------------------------------------
+
+
+def _extents(grid: Any) -> tuple[int, ...]:
+    """The programs of a launch, by dimension."""
+    if not isinstance(grid, (tuple, list)) or not 1 <= len(grid) <= 3:
+        raise TypeError(
+            "a Triton kernel is launched with a grid, a tuple of one to three numbers of programs, "
+            f"kernel[(4,)](...); in the brackets is {grid!r:.40}"
+        )
+    return tuple(int(extent) for extent in grid)
+
+
+def _check_argument(name: str, argument: Any) -> None:
+    """Refuse what no kernel can do anything with, and is meant otherwise."""
+    told = ""
+    if isinstance(argument, runtime.Job):
+        told = "the job; give what pyshmem.triton.context() returns"
+    elif isinstance(argument, Team):
+        told = "a team; give its number, pyshmem.triton.team_number(team)"
+    elif isinstance(argument, types.FunctionType):
+        told = f"the function {argument.__name__}; what is meant may be {argument.__name__}()"
+    if told:
+        raise TypeError(f"{name}, an argument of the kernel, is {told}")
 
 
 def _argument(argument: Any) -> Any:
@@ -192,12 +216,14 @@ def _call(executor: Any, *arguments: Any, **named: Any) -> None:
             scope = foreign.patch_lang(types.FunctionType(_language.__code__, namespace))
             # Triton's own takes scalars, which are arrays of one element, to int(): not with NumPy 2.4.
             scope.set_attr(tl.tensor, "__index__", lambda self: int(self.handle.data.item()))
+            for name, value in bound.items():
+                _check_argument(name, value)
             converted = {
                 name: value if name in executor.constexprs else _argument(value)
                 for name, value in bound.items()
             }
             grid = executor.grid(converted) if callable(executor.grid) else executor.grid
-            extents = tuple(int(extent) for extent in grid)
+            extents = _extents(grid)
             dimensions = (*extents, *(1,) * (3 - len(extents)))
             with refused(_LANGUAGE):
                 runtime.as_kernel(

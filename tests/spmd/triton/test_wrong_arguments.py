@@ -33,6 +33,29 @@ def test_functions_of_kernels_are_for_kernels(job, ctx, refusal):
         assert "called from kernels, not from the host" in refusal(lambda: shmem.my_pe(ctx))
 
 
+@triton.jit
+def who_am_i(dest, ctx):
+    tl.store(dest, shmem.my_pe(ctx))
+
+
+def test_launches_as_triton_has_none_are_told_how_one_is(job, place, show, ctx, refusal):
+    if job.device != "sim":
+        pytest.skip("on a GPU Triton says so")
+    dest = place(np.full(1, -1, np.int32))
+    for grid in (4, (1, 1, 1, 1), ()):
+        text = refusal(lambda grid=grid: who_am_i[grid](dest, ctx))
+        assert f"in the brackets is {grid}" in text
+    assert "a kernel is launched with a grid, kernel[(1,)]" in refusal(lambda: who_am_i(dest, ctx))
+    for wrong, told in (
+        (job, "ctx, an argument of the kernel, is the job; give what pyshmem.triton.context() ret"),
+        (pyshmem.TEAM_WORLD, "is a team; give its number, pyshmem.triton.team_number(team)"),
+        (shmem.context, "is the function context; what is meant may be context()"),
+    ):
+        assert told in refusal(lambda wrong=wrong: who_am_i[(1,)](dest, wrong))
+    who_am_i[(1,)](dest, ctx)
+    assert show(dest).tolist() == [job.my_pe]
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "longdouble", ">i4", "S4", "datetime64[s]"])
 def test_dtypes_that_triton_does_not_have_are_refused(job, refusal, dtype):
     assert "kernels of Triton have none like it" in refusal(lambda: shmem.wrap(np.zeros(4, dtype)))
