@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -173,3 +174,8 @@ def _kernel_of_nested(
         return operator.redispatch(below.remove(torch._C.DispatchKey.Python), *args, **named)
 
     return kernel
+
+
+def ready_dispatch() -> None:
+    """What the first operation in a mode of dispatch imports, which takes seconds, is imported now."""
+    importlib.import_module("torch._dynamo")

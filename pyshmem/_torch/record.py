@@ -17,12 +17,14 @@ from typing import Any
 
 import torch
 
-from .._core.library import lib, refuse_deliver
+from .._core.library import check, checks_deliver, lib, refuse_deliver
 from .._foreign import torch as foreign
 from ..check import effects, memory
 from ..check.effects import Effects
 from ..check.log import inside, now
-from ..check.record import log
+from ..check.record import held, log
+from ..host.job.runtime import n_pes
+from ..host.teams.contexts import CTX_DEFAULT
 from ..host.teams.team import TEAM_WORLD, Team
 from . import tensors
 from .teams import team_of
@@ -132,7 +134,9 @@ def _between(name: str, before: Effects, did: Callable[[], Any], behind: Any) ->
     log().flush()
     inside.call = True
     try:
-        result = did()
+        delivery = held()
+        meets = any(effect[0] == "E" for effect in before)
+        result = did() if delivery is None or not meets else delivery.meeting(before, did)
     finally:
         inside.call = False
     if found := behind(result):
@@ -147,11 +151,15 @@ def _operator(func: Any, args: Any, named: dict[str, Any]) -> Any:
     given = {one.name: one.default_value for one in arguments if one.has_default_value()}
     given |= dict(zip([one.name for one in arguments], args, strict=False)) | named
     call = functools.partial(func, *args, **named)
+    if (delivery := held()) is not None and name in _LATE:
+        late = _LATE[name](delivery, given, call)
+    else:
+        late = call
     try:
         before, behind = _DESCRIBED.get(name, _collective)(given)
     except effects.REFUSED:  # by the operator itself
         return _between(name, [], call, lambda _: [])
-    return _between(name, before, call, behind)
+    return _between(name, before, late, behind)
 
 
 def _collective(given: dict[str, Any]) -> Any:
@@ -188,6 +196,46 @@ def _wait_signal(given: dict[str, Any]) -> Any:
     standing = effects.stands(word, row, given["cmp"])
     waited = effects.wait_for(word, 0, given["cmp"], given["value"])
     return [standing], lambda _: [waited(None)]
+
+
+def _late_put(delivery: Any, given: dict[str, Any], call: Any) -> Any:
+    """The put some turns later, with what its source holds now; one that is refused raises at once."""
+    source, dest, sig, pe = (given[key] for key in ("source", "dest", "sig", "pe"))
+    plain = source.is_contiguous() and not source.is_conj() and not source.is_neg()
+    fits = source.dtype == dest.dtype and source.numel() <= dest.numel() and sig.nbytes == 8
+    if not (plain and fits and dest.is_contiguous() and 0 <= pe < n_pes()):
+        return call
+
+    def later() -> Any:
+        kept = source.clone()
+        behind = _span(sig), given["signal"], given["sig_op"], pe
+
+        def arrives() -> None:  # by the library itself: the job may be in finalize
+            where = _span(dest), _span(kept), kept.nbytes
+            check(lib.ishmemx_put_signal(CTX_DEFAULT.handle, *where, *behind))
+
+        delivery.send(arrives, 0, pe)
+
+    return later
+
+
+def _late_wait(delivery: Any, given: dict[str, Any], call: Any) -> Any:
+    """Other PEs run until the word holds, and it is seen late."""
+    word = memory.Span(given["sig"])
+
+    def waits() -> Any:
+        delivery.wait_for(lambda: effects.holds(word, 0, given["cmp"], given["value"]))
+        return call()
+
+    return waits
+
+
+_LATE = {"put_signal": _late_put, "wait_signal": _late_wait}
+
+
+def refuse_groups() -> None:
+    """Process groups have threads of their own, which take no turns. Raises: UnsupportedError."""
+    refuse_deliver("process groups of torch")
 
 
 def _barrier(given: dict[str, Any]) -> Any:
@@ -371,7 +419,8 @@ def _ready(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 def install() -> None:
     """Follow torch in this thread from here on. Once, when ``pyshmem.interop.torch`` is imported."""
-    refuse_deliver("process groups and tensors of torch")
+    if checks_deliver():
+        foreign.ready_dispatch()
     foreign.TOLIST.wrap(_tolist)
     tensors._new, tensors._ready = _new(tensors._new), _ready(tensors._ready)
     _Mode().__enter__()

@@ -53,8 +53,12 @@ def log() -> Log:
 
 
 def held() -> Held | None:
-    """What keeps what is sent until it arrives, in the thread that takes turns with other PEs."""
-    return _held if threading.current_thread() is _main else None
+    """What keeps what is sent until it arrives, in the thread that takes turns with other PEs.
+
+    None in a collective whose members run together, too.
+    """
+    is_ours = threading.current_thread() is _main and _held is not None and not _held.is_busy
+    return _held if is_ours else None
 
 
 def install(follow_kernels: Callable[[], object], follow_torch: Callable[[], object]) -> None:
@@ -112,7 +116,7 @@ def _begin() -> None:
         raise UnsupportedError("PYSHMEM_CHECK=order: the PEs have to be on one host")
     if job.device == "sim" and "numba.cuda" in sys.modules:
         _follow_kernels()
-    if "torch" in sys.modules and not setting_number("CHECK") & lib.ISHMEMX_CHECK_DELIVER:
+    if "torch" in sys.modules:
         with contextlib.suppress(ImportError):  # of a torch that pyshmem does not take
             _follow_torch()
     memory.know_heaps(job.my_pe, job.n_pes, job.device != "none")

@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_order import HERE, RIGHT, groups, needs
+from test_order import HERE, RIGHT, WITHOUT, groups, needs, wants_torch
 
 RUN = [sys.executable, "-m", "pyshmem", "run", "--timeout", "160"]
 LATE = sorted(HERE.glob("late/*.py"))
-#: Of torch and streams it says that it cannot delay what they do.
-DELAYED = [path for path in RIGHT if not path.name.startswith(("torch_", "stream_"))]
+#: Of streams and of torch's process groups it says that it cannot delay what they do.
+DELAYED = [
+    path
+    for path in RIGHT
+    if not path.name.startswith("stream_") and "process_group" not in path.read_text("utf-8")
+]
 
 
 def command(program: Path, *options: str) -> list[str]:
@@ -36,7 +40,14 @@ SOME = (
 @pytest.mark.parametrize(
     "program",
     [
-        pytest.param(path, id=path.stem, marks=() if path.stem in SOME else pytest.mark.long)
+        pytest.param(
+            path,
+            id=path.stem,
+            marks=[
+                *([] if path.stem in SOME else [pytest.mark.long]),
+                *([WITHOUT] if wants_torch(path) else []),
+            ],
+        )
         for path in LATE
     ],
 )
@@ -127,6 +138,11 @@ def test_who_waits_for_what_never_comes_times_out(run_command: Callable) -> None
     [
         (["--check=order", "--seed", "1", "-c", "pass"], "are of --check=deliver"),
         (["--check=deliver", "--seeds", "2", "/bin/true"], "is of programs in Python"),
+        pytest.param(
+            ["--check=deliver", str(HERE / "right" / "torch_process_group.py")],
+            "PYSHMEM_CHECK=deliver does not follow process groups of torch",
+            marks=WITHOUT,
+        ),
     ],
 )
 def test_what_it_is_not_for_is_refused(

@@ -74,6 +74,7 @@ class Held:
         self._epochs: dict[int, int] = {}  # by context
         self.random = random.Random()
         self.stores_reach_peers = False  # by what ptr has returned
+        self.is_busy = False  # in a collective, whose members all run
         turns.arrive = self._arrive
 
     def begin(self, job: int) -> None:
@@ -145,10 +146,24 @@ class Held:
         return result
 
     def meeting(self, before: Any, run: Callable[[], Any]) -> Any:
-        """A collective of all PEs that is a barrier, as allocation is."""
-        self.all_arrives()
+        """A collective as a whole: of allocation, of torch, a fused operation. In it nothing is late."""
+        if _ALL in before:
+            self.all_arrives()
         (key,) = (effect[1] for effect in before if effect[0] == "E")
-        return self._turns.meet(_number(key), len(key[0][0]), run)
+
+        def together() -> Any:
+            self.is_busy = True
+            try:
+                return run()
+            finally:
+                self.is_busy = False
+
+        return self._turns.meet(_number(key), len(key[0][0]), together)
+
+    def wait_for(self, ready: Callable[[], bool]) -> None:
+        """The program waits for a word, and others run."""
+        self._step()
+        self._wait(ready)
 
     def _wait(self, ready: Callable[[], bool], how: int = WAITED) -> None:
         while not ready():

@@ -83,6 +83,8 @@ class Group:
     def __init__(
         self, store: Any, rank: int, size: int, options: Any, name: str = "", queues: Any = worker_queues
     ) -> None:  # fmt: skip
+        if _record is not None:
+            _record.refuse_groups()
         self._queues_of = queues
         self.recorder: Any = None  # torch's, of the flight recorder; it holds torch's group
         self.quick: Any = None  # what does calls of few bytes in C++, once members compare none
