@@ -317,6 +317,21 @@ class Call:
             log().write(now(), 0, self._name, self._behind)
 
 
+class Later:
+    """A call that is known once it is done: a message that was received from any source."""
+
+    def __init__(self, make: Callable[[], Call | None]) -> None:
+        self._make: Callable[[], Call | None] | None = make
+
+    def over(self) -> None:
+        """Somebody knows that it is done."""
+        with _lock:
+            make, self._make = self._make, None
+        call = make() if make is not None else None
+        if call is not None:
+            call.over()
+
+
 def group_call(
     group: tuple[Any, int, int], facts: Sequence[Any], inputs: Any = (), outputs: Any = ()
 ) -> Call | None:
@@ -353,7 +368,7 @@ def group_call(
     return Call(routine, before, [("Q", use[0], None), *leave])
 
 
-def watch(work: Any, call: Call) -> None:
+def watch(work: Any, call: Call | Later) -> None:
     """Who waits for a work of a group, or sees that it is complete, has heard the others."""
     wait, completed, future = work.wait, work.is_completed, work.get_future
 

@@ -133,9 +133,8 @@ class Staging:
         """
         most = self._longest_piece(n_rows) // width * width
         alone = stream is not None and capturing()
-        if stream is not None and not (alone or self._prepared):
-            prepare("sync")  # for captures, which come behind a call that warms up
-            self._prepared = True
+        if stream is not None and not alone:
+            self.prepare_captures()
         if alone:
             self.team.sync(stream=stream)
         for begin in range(0, nbytes, most):
@@ -144,6 +143,12 @@ class Staging:
             yield begin, begin + length, self._halves[self._turn.value][: n_rows * length]
         if alone:
             self.team.sync(stream=stream)
+
+    def prepare_captures(self) -> None:
+        """Load what calls need in captures, which come behind a call that warms up."""
+        if not self._prepared:
+            prepare("sync")
+            self._prepared = True
 
     def _longest_piece(self, n_rows: int) -> int:
         return self.half // n_rows // _ALIGNMENT * _ALIGNMENT

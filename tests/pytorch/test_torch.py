@@ -225,3 +225,12 @@ def test_on_gpus(run_pes: Callable) -> None:
     variables = {**ALONE, "CUDA_MODULE_LOADING": "EAGER"}
     done = run_pes(2, PROGRAMS / "gpus.py", device="cuda", timeout=280, env=variables, check=True)
     assert done.stdout.splitlines().count("ok") == 2
+
+
+@pytest.mark.gpu
+def test_calls_of_gpus_tensors_go_by_cpp(run_pes: Callable) -> None:
+    """All of them, whichever stream is the current one, and as Python's would."""
+    done = run_pes(
+        2, PROGRAMS / "gpu_streams.py", device="cuda", timeout=280, env=ALONE, check=True
+    )
+    assert done.stdout.count("ok") == 2

@@ -321,8 +321,8 @@ def load(key: int, handle: int = OWN) -> None:
         load_now()
 
 
-def _load_missing(handle: int) -> None:
-    """What the last call of this thread lacked; not while its stream is captured."""
+def load_missing(handle: int) -> None:
+    """Load what the last call of this thread lacked; not while its stream is captured."""
     key = lib.ishmemx_kernel_missing()
     capturing = ffi.new("int *")
     if handle != OWN:
@@ -339,7 +339,7 @@ def run(function: Callable[..., int], *arguments: Any) -> None:
     """Call ``function``, whose last argument is the stream's handle; load what it lacks."""
     status = function(*arguments)
     if status == lib.ISHMEMX_ERR_UNPREPARED:
-        _load_missing(arguments[-1])
+        load_missing(arguments[-1])
         status = function(*arguments)
     check(status)
 

@@ -296,6 +296,14 @@ class Collectives(Group):
         what = _known_reduction(kind, tensor.dtype)
         return int(what.number), int(what.element)
 
+    def _kind_on_stream(self, number: int, tensor: torch.Tensor) -> tuple[int, int, bool] | None:
+        """The same on a GPU, and whether the sum is divided by the number of members."""
+        kind = dist.ReduceOp.RedOpType(number)
+        if kind == dist.ReduceOp.PREMUL_SUM:
+            return None
+        what = _known_reduction(kind, tensor.dtype)
+        return int(what.number), int(what.element), what.mean
+
     def new_window(self, tensor: torch.Tensor | None) -> Window:
         """One-sided calls on a tensor of each member, of torch's own symmetric memory. Collective."""
         window = Window(self._name, self._rank_of, self._queue("cpu", "windows"))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,15 +15,18 @@ import torch
 import torch.distributed as dist
 
 from ..._core.errors import UnsupportedError
-from ..._core.library import check, checks_order, ffi, lib, parse_size, setting_number
+from ..._core.library import check, checks_order, lib, parse_size, setting_number
 from ..._torch.arguments import check_plain
 from ..._torch.process_groups import Members, StoreExchange
 from ..._torch.staging import Staging, capturing
 from ...host.job import runtime
+from ...host.kernels.stream_kernels import load_missing
+from ...host.tuning.streams import KINDS
 from . import worker_queues
 from .agreement import agree
 from .given import one_of, tag_of
 from .monitored_barrier import monitored_barrier
+from .native import address_of
 from .send_recv import Mailbox
 
 #: ``_torch.record`` while PYSHMEM_CHECK=order.
@@ -87,13 +91,15 @@ class Group:
             _record.refuse_groups()
         self._queues_of = queues
         self.recorder: Any = None  # torch's, of the flight recorder; it holds torch's group
-        self.quick: Any = None  # what does calls of few bytes in C++, once members compare none
+        # What does calls in C++ once members compare none: of few bytes on the host, and on a GPU.
+        self.quick: Any = None
+        self.quick_on_stream: Any = None
         self._rank, self._n, self._name, self._desc = rank, size, name, "undefined"
         self._members: Members | None = None
         self._heaps: dict[str, Heap] = {}
         self._queues: dict[Any, Any] = {}
         self._n_calls = 0  # collectives so far that can be compared
-        self._stream_calls = 0  # collectives so far, on the GPU's stream
+        self._stream_calls = ctypes.c_int64(0)  # collectives so far on a GPU; C++ counts them too
         self._to_self = 0  # messages to this rank that no recv is for yet
         self._begun: list[Any] | None = None  # works since _start_coalescing
         self._store, self._barriers = store, 0
@@ -186,7 +192,7 @@ class Group:
         return str(device.type)
 
     def _run(
-        self, call: Callable[[Any, Any], None], outputs: Tensors, inputs: Tensors = (),
+        self, call: Callable[[Any, Any], Any], outputs: Tensors, inputs: Tensors = (),
         queue: Any = "collectives", facts: Sequence[Any] = (),
     ) -> Any:  # fmt: skip
         """Queue ``call(heap, stream)``.
@@ -210,8 +216,8 @@ class Group:
             work: Any = self._queue(kind, queue).submit(lambda: call(heap, None), outputs)
         else:
             if queue == "collectives":
-                self._stream_calls += 1
-                self._heaps["cpu"].mailbox.refuse_call(self._stream_calls)
+                self._stream_calls.value += 1
+                self._heaps["cpu"].mailbox.refuse_call(self._stream_calls.value)
             # Captured works are joined by the graph's own stream, eager ones by their events.
             work = self._queue(kind, queue).submit(lambda s: call(heap, s), outputs, used)
         if noted is not None:
@@ -222,7 +228,7 @@ class Group:
 
     def _noted(self, facts: Sequence[Any], inputs: Tensors = (), outputs: Tensors = ()) -> Any:
         """The call as the checker of order knows it, from here on; None: that is off."""
-        if _record is None:
+        if _record is None or facts[0] == "any":
             return None
         members = self._name, *self.team.pes()
         return _record.group_call((members, self._rank, self._n), facts, inputs, outputs)
@@ -234,8 +240,7 @@ class Group:
         compares, staging = self.compares(), self._heaps["cpu"].staging
         self._n_calls += 1
         if not compares:
-            if self.quick is None and hasattr(self._queues_of, "Quick"):
-                self.quick = self._queues_of.Quick(self._parts_of_quick())
+            self._make_quick(kind)
             return call
         if kind == "cpu":
 
@@ -248,19 +253,44 @@ class Group:
             self._queue("cpu", "collectives").do(lambda: agree(staging, facts))
         return call
 
-    def _parts_of_quick(self) -> SimpleNamespace:
+    def _make_quick(self, kind: str) -> None:
+        """From here on calls need no Python, where queues are in C++."""
+        if not hasattr(self._queues_of, "Quick"):
+            return
+        if self.quick is None:
+            self.quick = self._queues_of.Quick(self._parts_of_quick("cpu"))
+        if self.quick_on_stream is None and kind == "cuda":
+            self.quick_on_stream = self._queues_of.QuickOnStream(self._parts_on_stream())
+
+    def _parts_of_quick(self, kind: str) -> SimpleNamespace:
         """What ``Quick`` in C++ is made of: addresses and numbers."""
-        staging = self._heaps["cpu"].staging
+        staging = self._heaps[kind].staging
         names = "reduce", "reduce_scatter", "broadcast", "fcollect", "alltoall"
-        routines = {name: ffi.addressof(lib, f"ishmemx_{name}") for name in names}
+        suffix = "" if kind == "cpu" else "_on_stream"
+        routines = {name: address_of(f"ishmemx_{name}{suffix}") for name in names}
         return SimpleNamespace(
-            queue=self._queue("cpu", "collectives"), team=self.team.handle, n=self._n, me=self._rank,
+            queue=self._queue(kind, "collectives"), team=self.team.handle, n=self._n, me=self._rank,
             half=staging.half, halves=staging.halves(), turn=staging.turn_address(), check=check,
-            kind=self._kind_of_reduction,
-            routines={name: int(ffi.cast("uintptr_t", at)) for name, at in routines.items()},
+            kind=self._kind_of_reduction if kind == "cpu" else self._kind_on_stream,
+            routines=routines,
         )  # fmt: skip
 
+    def _parts_on_stream(self) -> SimpleNamespace:
+        """The same of ``QuickOnStream``."""
+        parts = self._parts_of_quick("cuda")
+        others = {"sync": "sync_on_stream", "sides": "stream_sides", "fetch": "signal_fetch"}
+        parts.routines |= {key: address_of(f"ishmemx_{name}") for key, name in others.items()}
+        parts.numbers = KINDS
+        parts.device, parts.unprepared = self._gpu, lib.ISHMEMX_ERR_UNPREPARED
+        parts.calls = ctypes.addressof(self._stream_calls)
+        parts.leaving = self._heaps["cpu"].mailbox.words_of_leaving()
+        parts.load, parts.prepare = load_missing, self._heaps["cuda"].staging.prepare_captures
+        return parts
+
     def _kind_of_reduction(self, number: int, tensor: torch.Tensor) -> tuple[int, int] | None:
+        raise NotImplementedError
+
+    def _kind_on_stream(self, number: int, tensor: torch.Tensor) -> tuple[int, int, bool] | None:
         raise NotImplementedError
 
     def compares(self) -> bool:
@@ -326,29 +356,65 @@ class Group:
             if not self._to_self:
                 raise ValueError(f"recv: src is this rank, {sender}, which has sent itself nothing")
             self._to_self -= 1
+        if self._kind(tensors) == "cpu":
+            return self._receive(tensor, sender, tag)
 
         def call(heap: Heap, stream: Any) -> None:
-            if stream is not None and self._heaps["cpu"].mailbox.has_left(sender):
+            if self._heaps["cpu"].mailbox.has_left(sender):
                 heap.mailbox.refuse_receive(sender)
             heap.mailbox.receive(tensor, sender, tag, stream)
 
         return self._run(call, tensors, queue=("from", sender))
 
     def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Any:
-        """Is not there.
+        """Receive the next message with this tag, whoever sends it; its work says who, ``_source_rank``.
 
-        Raises: UnsupportedError.
+        Raises: ValueError (tag), UnsupportedError (a tensor of a GPU, whose messages carry no tags),
+            MismatchError (all others have left; on the host: a message of another size).
         """
-        raise UnsupportedError("backend pyshmem receives from a given rank: pass src= to recv")
+        tensor, tag = one_of("recv", tensors), tag_of("recv", tag)
+        if self._kind(tensors) == "cuda":
+            raise UnsupportedError(
+                "messages of CUDA tensors are received from a given rank: pass src= to recv, or give "
+                "CPU tensors"
+            )
+        return self._receive(tensor, None, tag)
+
+    def _receive(self, tensor: torch.Tensor, sender: int | None, tag: int) -> Any:
+        """A receive on the host; None: from any source. Its call returns the sender."""
+        mailbox = self._heaps["cpu"].mailbox
+        number = mailbox.receives.called(sender, tag)
+
+        def call(heap: Heap, stream: Any) -> int:
+            found, message = sender, None
+            try:
+                if found is None:
+                    found, message = mailbox.take_any(tag, number)
+                    self._to_self -= found == self._rank
+                else:
+                    mailbox.await_turn(found, number)
+                    message = mailbox.kept(found)
+                mailbox.receive(tensor, found, tag, message=message)
+            finally:
+                mailbox.received(number, found)
+            return found
+
+        try:
+            return self._run(
+                call, [tensor], queue=("any", tag) if sender is None else ("from", sender)
+            )
+        except BaseException:
+            mailbox.received(number, sender)
+            raise
 
     def barrier(self, opts: Any = None) -> Any:
         """Wait until all members have come so far, and this PE's calls on a GPU are done."""
         team = self.team
-        streams = [queue.stream for (kind, _), queue in self._queues.items() if kind == "cuda"]
+        on_gpu = [queue for (kind, _), queue in self._queues.items() if kind == "cuda"]
 
         def call(heap: Any, stream: Any) -> None:
-            for one in streams:
-                one.synchronize()
+            for queue in on_gpu:
+                queue.synchronize()
             check(lib.ishmemx_team_sync(team.handle))
 
         noted = self._noted(("barrier",))
@@ -401,7 +467,7 @@ class Group:
         if members is None:
             return
         for (kind, _), queue in self._queues.items():
-            queue.close() if kind == "cpu" else queue.stream.synchronize()
+            queue.close() if kind == "cpu" else queue.synchronize()
         self._queues.clear()
         try:
             self._tell_leaving()
@@ -418,7 +484,7 @@ class Group:
             return
         for kind, heap in self._heaps.items():
             stream = torch.cuda.current_stream(self._gpu) if kind == "cuda" else None
-            heap.mailbox.leave(self._stream_calls, stream)
+            heap.mailbox.leave(self._stream_calls.value, stream)
             if stream is not None:
                 stream.synchronize()
 

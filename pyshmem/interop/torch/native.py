@@ -27,7 +27,7 @@ import torch
 
 from ..._core import kept_files
 from ..._core.errors import ShmemError, ShmemTimeout, UnsupportedError
-from ..._core.library import checks_order, setting
+from ..._core.library import checks_order, ffi, lib, setting
 from ..._foreign import torch as foreign
 from ..._torch.arguments import check_plain
 from . import worker_queues
@@ -64,8 +64,9 @@ def _module() -> ModuleType | None:
         )
         return None
     module.set_hooks(
-        _future_of, worker_queues.callers.take, ShmemTimeout, ShmemError, foreign.set_eval_frame
-    )
+        _future_of, worker_queues.callers.take, ShmemTimeout, ShmemError, foreign.set_eval_frame,
+        _stream_handle, address_of("ishmemx_stream_capturing"),
+    )  # fmt: skip
     worker_queues.callers.told = module.set_depth
     foreign.take_nested_tensors(lambda backend: isinstance(backend, module.Backend), check_plain)
     atexit.register(module.close_all, _AT_EXIT)  # before finalize, which was registered earlier
@@ -93,6 +94,17 @@ def _future_of(work: Any) -> worker_queues.HostFuture:
     future = worker_queues.HostFuture()
     future.work = work
     return future
+
+
+def _stream_handle(number: int, device: int, kind: int) -> int:
+    """What the library knows a stream of torch by."""
+    stream = torch.cuda.Stream(stream_id=number, device_index=device, device_type=kind)
+    return int(stream.cuda_stream)
+
+
+def address_of(routine: str) -> int:
+    """Where a routine of the library in C is."""
+    return int(ffi.cast("uintptr_t", ffi.addressof(lib, routine)))
 
 
 def _compiler(source: str) -> list[str]:

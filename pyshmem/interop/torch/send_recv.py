@@ -6,6 +6,10 @@ sender has a word for each receiver that counts those it has taken. A piece goes
 piece number - 2 has been taken. The slot's contents come before the word that tells of them
 (``put_signal``), and the taken word is set after the slot has been read.
 
+A message is for the receive that was called first of those it fits: one from its sender, or one from any
+source with its tag. What a receive from any source can take changes with the others that are under way:
+a word of the member's own tells it to look again.
+
 Who leaves the group sets the words that its peers wait for once more, to ``LEFT`` and the last number:
 nobody waits for it any longer, and who needed more than that fails.
 """
@@ -13,7 +17,9 @@ nobody waits for it any longer, and who needed more than that fails.
 from __future__ import annotations
 
 import struct
-from typing import Any
+import threading
+from collections import deque
+from typing import Any, NamedTuple
 
 import torch
 
@@ -26,6 +32,7 @@ from ...host import ordering
 from ...host.kernels.stream_kernels import run, wait_on_stream
 from ...host.teams.contexts import CTX_DEFAULT
 from ...host.teams.team import Team
+from ...host.wait_sets import wait_until_any_vector
 
 _HEAD = struct.Struct("<qq")  # bytes, tag
 _WORD, _LINE = 8, 64
@@ -33,6 +40,66 @@ LEFT = 1 << 62  # in a word: who sets it has left the group; the bits below are 
 _OF_MEMBER = (
     3  # words: pieces that it has sent, pieces that it has taken, its collectives on a stream
 )
+
+
+class Message(NamedTuple):
+    """One that has been read before its receive was called."""
+
+    tag: int
+    data: torch.Tensor  # bytes
+
+
+class Receives:
+    """A member's receives that are not done yet, in the order of their calls; all under ``changed``."""
+
+    def __init__(self, n_members: int) -> None:
+        self.changed = threading.Condition()
+        self._n_calls = 0
+        self._given: list[deque[int]] = [deque() for _ in range(n_members)]  # numbers, by sender
+        self._any: dict[int, int] = {}  # tags, by number
+        self._reads: set[int] = set()  # senders of whom a message is read by one that had to choose
+
+    def called(self, sender: int | None, tag: int) -> int:
+        """The number of a receive, from any source where ``sender`` is None."""
+        with self.changed:
+            self._n_calls += 1
+            if sender is None:
+                self._any[self._n_calls] = tag
+            else:
+                self._given[sender].append(self._n_calls)
+            return self._n_calls
+
+    def over(self, number: int, sender: int | None) -> bool:
+        """It is done or has failed. Returns whether one from any source is still there."""
+        with self.changed:
+            if self._any.pop(number, None) is None and sender is not None:
+                self._given[sender].remove(number)
+            self._reads.discard(-1 if sender is None else sender)
+            self.changed.notify_all()
+            return bool(self._any)
+
+    def is_over(self, sender: int) -> None:
+        """The sender's message has been read, and kept."""
+        with self.changed:
+            self._reads.discard(sender)
+            self.changed.notify_all()
+
+    def reads(self, sender: int) -> None:
+        """A receive that had to choose takes the sender's next message."""
+        self._reads.add(sender)
+
+    def is_read(self, sender: int) -> bool:
+        """Whether one does."""
+        return sender in self._reads
+
+    def tags_before(self, number: int) -> set[int]:
+        """Of receives from any source that were called before."""
+        return {tag for before, tag in self._any.items() if before < number}
+
+    def may_read(self, number: int, sender: int) -> bool:
+        """Whether the sender's next message is for nobody who was called before one from any source."""
+        given = self._given[sender]
+        return sender not in self._reads and not (given and given[0] < number)
 
 
 class Mailbox:
@@ -47,12 +114,15 @@ class Mailbox:
     def __init__(self, team: Team, block: torch.Tensor) -> None:
         self._pes, self._me = team.pes(), team.my_pe()
         n = len(self._pes)
-        words = -(-_OF_MEMBER * n * _WORD // _LINE) * _LINE
+        words = -(-(_OF_MEMBER * n + 1) * _WORD // _LINE) * _LINE
         self._slot = (block.numel() - words) // (2 * n) // _LINE * _LINE
         if self._slot < _LINE:
             raise ValueError(f"{block.numel()} bytes are too few for messages of {n} PEs")
         self._words, self._slots = block[:words], block[words:]
         self._sent, self._received = [0] * n, [0] * n
+        self.receives, self._turn = Receives(n), 0
+        # Messages with a tag that a receive from any source had no use for, in the order they came.
+        self._kept: list[deque[Message]] = [deque() for _ in range(n)]
         self._words.zero_()
 
     def _arrived(self, sender: int) -> int:
@@ -64,6 +134,10 @@ class Mailbox:
 
     def _calls(self, member: int) -> int:
         return int(self._words.data_ptr()) + (2 * len(self._pes) + member) * _WORD
+
+    def _changes(self) -> int:
+        """The word of this member alone that tells its receives from any source to look again."""
+        return int(self._words.data_ptr()) + _OF_MEMBER * len(self._pes) * _WORD
 
     def _box(self, sender: int, number: int) -> torch.Tensor:
         begin = (2 * sender + number % 2) * self._slot
@@ -131,6 +205,10 @@ class Mailbox:
         for member in range(len(self._pes)):
             _refuse_left(int(lib.signal_fetch(self._calls(member))), calls, "a collective", member)
 
+    def words_of_leaving(self) -> list[int]:
+        """The addresses that ``refuse_call`` reads, a member each."""
+        return [self._calls(member) for member in range(len(self._pes))]
+
     def has_left(self, member: int) -> bool:
         """Whether a member has left; of the mailbox on the host heap."""
         return int(lib.signal_fetch(self._taken(member))) >= LEFT
@@ -147,6 +225,123 @@ class Mailbox:
         word = int(self._words.view(torch.int64)[sender])
         _refuse_left(word, self._received[sender] + 1, f"recv from rank {sender}", sender)
 
+    # ---- who takes a message -----------------------------------------------------------------------
+
+    def _head(self, sender: int) -> tuple[int, int]:
+        """Bytes and tag of the next message of a member, which has arrived."""
+        box = self._box(sender, self._received[sender] + 1)
+        nbytes, tag = _HEAD.unpack(bytes(box[: _HEAD.size].tolist()))
+        return int(nbytes), int(tag)
+
+    def await_turn(self, sender: int, number: int) -> None:
+        """Until the next message of a member is for the receive ``number``, and no other one's."""
+        receives = self.receives
+        while True:
+            with receives.changed:
+                receives.changed.wait_for(lambda: not receives.is_read(sender))
+                tags, kept = receives.tags_before(number), self._kept[sender]
+                if not tags or (kept and kept[0].tag not in tags):
+                    receives.reads(sender)
+                    return
+                if kept:  # for one that was called before
+                    receives.changed.wait()
+                    continue
+                following = self._received[sender] + 1
+            word = wait_for_word(self._arrived(sender), following, None)
+            with receives.changed:
+                if receives.is_read(sender) or self._received[sender] + 1 != following:
+                    continue
+                left = word >= LEFT and word - LEFT < following
+                if left or self._head(sender)[1] not in tags:
+                    receives.reads(sender)
+                    return
+                receives.changed.wait()  # it is for one that was called before
+
+    def take_any(self, tag: int, number: int) -> tuple[int, Message | None]:
+        """Whose message is for the receive ``number``, from any source; and that message, if it is read.
+
+        Messages of other tags are read, and kept for their receives: others may come behind them.
+
+        Raises: MismatchError (all others have left, and sent none), ShmemTimeout, PeerDied.
+        """
+        n, left = len(self._pes), set[int]()
+        while True:
+            with self.receives.changed:
+                changes = int(lib.signal_fetch(self._changes()))
+                waited: dict[int, int] = {}
+                taken = self._look(tag, number, left, waited)
+            if taken is not None:
+                sender, message, is_wanted = taken
+                if is_wanted:
+                    return sender, message
+                self._keep(sender)
+            elif n > 1 and left >= set(range(n)) - {self._me}:
+                raise MismatchError(
+                    "recv from any source: all other ranks have left the process group, and no "
+                    f"message with tag {tag} of theirs is left"
+                )
+            else:
+                self._await_change(waited, changes + 1)
+
+    def _look(
+        self, tag: int, number: int, left: set[int], waited: dict[int, int]
+    ) -> tuple[int, Message | None, bool] | None:
+        """Under the lock: a sender whose message the receive takes, that message, and is it wanted?
+
+        ``left``: members that have left, and sent no more; ``waited``: pieces of others that would do.
+        """
+        n = len(self._pes)
+        for step in range(n):
+            sender = (self._turn + step) % n
+            if not self.receives.may_read(number, sender):
+                continue
+            for message in self._kept[sender]:
+                if message.tag == tag:
+                    self._kept[sender].remove(message)
+                    return sender, message, True
+            following = self._received[sender] + 1
+            word = int(lib.signal_fetch(self._arrived(sender)))
+            if word >= LEFT and word - LEFT < following:
+                left.add(sender)
+            elif word < following:
+                waited[sender] = following
+            else:
+                self.receives.reads(sender)
+                self._turn = (sender + 1) % n
+                return sender, None, self._has_tag(sender, tag)
+        return None
+
+    def _keep(self, sender: int) -> None:
+        """Read the next message of a member for a receive that is still to come."""
+        nbytes, tag = self._head(sender)
+        data = torch.empty(nbytes, dtype=torch.uint8)
+        try:
+            self.receive(data, sender, tag)
+            with self.receives.changed:
+                self._kept[sender].append(Message(tag, data))
+        finally:
+            self.receives.is_over(sender)
+
+    def _has_tag(self, sender: int, tag: int) -> bool:
+        wait_for_word(self._arrived(sender), self._received[sender] + 1, None)  # it has: orders
+        return self._head(sender)[1] == tag
+
+    def _await_change(self, waited: dict[int, int], changes: int) -> None:
+        """Until one of the members has sent more than that, or receives have changed."""
+        n = len(self._pes)
+        wanted = {**waited, _OF_MEMBER * n: changes}
+        words = self._words[: (_OF_MEMBER * n + 1) * _WORD].view(torch.int64)
+        values = [wanted.get(i, 0) for i in range(len(words))]
+        wait_until_any_vector(
+            words, Cmp.GE, values, status=[i not in wanted for i in range(len(words))]
+        )
+
+    def received(self, number: int, sender: int | None) -> None:
+        """The receive ``number`` is over; what others may take has changed."""
+        if self.receives.over(number, sender):
+            where = self._changes(), 1, SignalOp.ADD, self._pes[self._me]
+            check(lib.ishmemx_signal_op(CTX_DEFAULT.handle, *where))
+
     # ---- messages ----------------------------------------------------------------------------------
 
     def send(self, tensor: torch.Tensor, to: int, tag: int, stream: Any = None) -> None:
@@ -160,30 +355,46 @@ class Mailbox:
         for begin in range(0, given.numel(), self._slot):
             self._send_piece(to, given[begin : begin + self._slot], stream)
 
-    def receive(self, tensor: torch.Tensor, sender: int, tag: int, stream: Any = None) -> None:
-        """Receive the next message of a member into ``tensor``.
+    def kept(self, sender: int) -> Message | None:
+        """The next message of a member, if it has been read before."""
+        with self.receives.changed:
+            return self._kept[sender].popleft() if self._kept[sender] else None
+
+    def receive(
+        self, tensor: torch.Tensor, sender: int, tag: int, stream: Any = None,
+        message: Message | None = None,
+    ) -> None:  # fmt: skip
+        """Receive the next message of a member into ``tensor``, or one that has been read.
 
         Raises: MismatchError (on the host: a message of another size or tag; it is lost).
         """
         target = Target(tensor)
         result = as_bytes(target.flat)
         nbytes, sent_tag, wanted = result.numel(), tag, True
-        if stream is None:
+        if stream is not None:
+            _refuse_capture()
+        elif message is not None:
+            nbytes, sent_tag = message.data.numel(), message.tag
+        else:
             box = self._await_piece(sender, None)
             nbytes, sent_tag = _HEAD.unpack(bytes(box[: _HEAD.size].tolist()))
             self._free_piece(sender, None)
+        if stream is None:
             wanted = (nbytes, sent_tag) == (result.numel(), tag)
-        else:
-            _refuse_capture()
+        length = nbytes
+        if message is not None:
+            nbytes = 0  # none of it is on its way
+            if wanted:
+                result.copy_(message.data)
         for begin in range(0, nbytes, self._slot):
             box = self._await_piece(sender, stream)
-            length = min(self._slot, nbytes - begin)
+            end = min(begin + self._slot, nbytes)
             if wanted:
-                result[begin : begin + length].copy_(box[:length])
+                result[begin:end].copy_(box[: end - begin])
             self._free_piece(sender, stream)
         if not wanted:
             raise MismatchError(
-                f"recv of {result.numel()} bytes with tag {tag} met a message of {nbytes} bytes with "
+                f"recv of {result.numel()} bytes with tag {tag} met a message of {length} bytes with "
                 f"tag {sent_tag}: messages of a pair of PEs are received in the order they are sent"
             )
         target.done()

@@ -91,15 +91,16 @@ class HostWork(dist.Work):
         self._tensors = list(tensors)
         self._over = threading.Event()
         self._error: BaseException | None = None
+        self._said: Any = None  # what the call returned: of a receive, the sender
         self._future: HostFuture | None = None
         self._set = False
         self._lock = threading.Lock()  # between who asks for a future and who sets it
 
-    def run(self, call: Callable[[], None]) -> None:
+    def run(self, call: Callable[[], Any]) -> None:
         """Do it, in the queue's thread."""
         try:
             with torch.no_grad():
-                call()
+                self._said = call()
         except BaseException as error:  # belongs to whoever waits
             self._error = error
         with self._lock:
@@ -161,6 +162,14 @@ class HostWork(dist.Work):
         """The tensors."""
         return self._tensors
 
+    def _source_rank(self) -> int:
+        """The rank whose message a receive, which is over, has taken. Raises: RuntimeError."""
+        if self._said is None:
+            raise RuntimeError("only a receive that is over has a source rank")
+        return int(self._said)
+
+    source_rank = _source_rank
+
 
 _AT_EXIT = 2.0  # seconds for all queues; a call that waits for ever does not keep the process
 
@@ -172,12 +181,12 @@ class HostQueue:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._queue: SimpleQueue[tuple[HostWork, Callable[[], None]] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[HostWork, Callable[[], Any]] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._closed = False
 
-    def submit(self, call: Callable[[], None], tensors: Sequence[torch.Tensor]) -> HostWork:
+    def submit(self, call: Callable[[], Any], tensors: Sequence[torch.Tensor]) -> HostWork:
         """Queue a call; ``tensors`` are what its future gives."""
         work = HostWork(tensors)
         with self._lock:
@@ -293,6 +302,10 @@ class StreamQueue:
         for tensor in used:
             tensor.record_stream(self.stream)
         return StreamWork(self.stream, tensors, event)
+
+    def synchronize(self) -> None:
+        """Wait on the host for all calls."""
+        self.stream.synchronize()
 
     def _put(self, call: Callable[[Any], None]) -> Any:
         """The call on the queue's stream, which is the current one; an event behind it."""

@@ -149,8 +149,12 @@ def messages(me: int, n: int) -> None:
     elif me == 1:
         with pytest.raises(pyshmem.MismatchError, match="16 bytes"):
             dist.recv(torch.empty(2), 0, tag=1)
-    with pytest.raises(pyshmem.UnsupportedError, match="src="):
-        dist.recv(torch.empty(2))
+    dist.barrier()
+    if me:
+        dist.send(of(me, 2), 0)
+    for _ in range(0 if me else n - 1):
+        box = torch.empty(2)
+        expect(box, of(dist.recv(box), 2))
 
 
 def groups(me: int, n: int) -> None:

@@ -8,6 +8,7 @@
 // native.py compiles this file for the torch that is there.
 
 #include "quick.hpp"
+#include "quick_on_stream.hpp"
 #include "works.hpp"
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -105,9 +106,10 @@ class Backend final : public c10d::Backend {
 
     WorkPtr allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts) override {
         auto about = give(c10d::OpType::ALLREDUCE, "all_reduce", &tensors, opts);
-        if (quick_ && tensors.size() == 1)
-            if (auto work = quick_->allreduce(about, tensors[0], opts.reduceOp))
-                return begun(work);
+        if (tensors.size() == 1)
+            if (auto work = quickly(
+                    tensors[0], [&](auto &quick) { return quick.allreduce(about, tensors[0], opts.reduceOp); }))
+                return work;
         return call("allreduce", about, tensors, opts);
     }
     WorkPtr allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoalescedOptions &opts) override {
@@ -122,9 +124,10 @@ class Backend final : public c10d::Backend {
     }
     WorkPtr broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts) override {
         auto about = give(c10d::OpType::BROADCAST, "broadcast", &tensors, opts);
-        if (quick_ && tensors.size() == 1)
-            if (auto work = quick_->broadcast(about, tensors[0], opts.rootRank))
-                return begun(work);
+        if (tensors.size() == 1)
+            if (auto work = quickly(tensors[0],
+                                    [&](auto &quick) { return quick.broadcast(about, tensors[0], opts.rootRank); }))
+                return work;
         return call("broadcast", about, tensors, opts);
     }
     WorkPtr allgather(std::vector<Tensors> &outputs, Tensors &inputs, const c10d::AllgatherOptions &opts) override {
@@ -133,9 +136,8 @@ class Backend final : public c10d::Backend {
     WorkPtr _allgather_base(at::Tensor &output, at::Tensor &input, const c10d::AllgatherOptions &opts) override {
         Tensors inputs{input};
         auto about = give(c10d::OpType::_ALLGATHER_BASE, "all_gather", &inputs, opts);
-        if (quick_)
-            if (auto work = quick_->allgather(about, output, input))
-                return begun(work);
+        if (auto work = quickly(input, [&](auto &quick) { return quick.allgather(about, output, input); }))
+            return work;
         return call("all_gather_single", about, output, input, opts);
     }
     WorkPtr allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
@@ -146,9 +148,10 @@ class Backend final : public c10d::Backend {
     WorkPtr allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
                                             const c10d::AllgatherOptions &opts) override {
         auto about = give(c10d::OpType::COALESCED, "all_gather", &inputs, opts);
-        if (quick_ && inputs.size() == 1 && outputs.size() == 1)
-            if (auto work = quick_->allgather(about, outputs[0], inputs[0]))
-                return begun(work);
+        if (inputs.size() == 1 && outputs.size() == 1)
+            if (auto work =
+                    quickly(inputs[0], [&](auto &quick) { return quick.allgather(about, outputs[0], inputs[0]); }))
+                return work;
         return call("all_gather_single_coalesced", about, outputs, inputs, opts);
     }
     WorkPtr gather(std::vector<Tensors> &outputs, Tensors &inputs, const c10d::GatherOptions &opts) override {
@@ -167,26 +170,28 @@ class Backend final : public c10d::Backend {
                                  const c10d::ReduceScatterOptions &opts) override {
         Tensors inputs{input};
         auto about = give(c10d::OpType::_REDUCE_SCATTER_BASE, "reduce_scatter", &inputs, opts);
-        if (quick_)
-            if (auto work = quick_->reduce_scatter(about, output, input, opts.reduceOp))
-                return begun(work);
+        if (auto work = quickly(
+                input, [&](auto &quick) { return quick.reduce_scatter(about, output, input, opts.reduceOp); }))
+            return work;
         return call("reduce_scatter_single", about, output, input, opts);
     }
     WorkPtr reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
                                             const c10d::ReduceScatterOptions &opts) override {
         auto about = give(c10d::OpType::COALESCED, "reduce_scatter", &inputs, opts);
-        if (quick_ && inputs.size() == 1 && outputs.size() == 1)
-            if (auto work = quick_->reduce_scatter(about, outputs[0], inputs[0], opts.reduceOp))
-                return begun(work);
+        if (inputs.size() == 1 && outputs.size() == 1)
+            if (auto work = quickly(inputs[0], [&](auto &quick) {
+                    return quick.reduce_scatter(about, outputs[0], inputs[0], opts.reduceOp);
+                }))
+                return work;
         return call("reduce_scatter_single_coalesced", about, outputs, inputs, opts);
     }
     WorkPtr alltoall_base(at::Tensor &output, at::Tensor &input, std::vector<int64_t> &output_splits,
                           std::vector<int64_t> &input_splits, const c10d::AllToAllOptions &opts) override {
         Tensors inputs{input};
         auto about = give(c10d::OpType::ALLTOALL_BASE, "all_to_all", &inputs, opts);
-        if (quick_ && output_splits.empty() && input_splits.empty())
-            if (auto work = quick_->alltoall(about, output, input))
-                return begun(work);
+        if (output_splits.empty() && input_splits.empty())
+            if (auto work = quickly(input, [&](auto &quick) { return quick.alltoall(about, output, input); }))
+                return work;
         return call("all_to_all_single", about, output, input, output_splits, input_splits, opts);
     }
     WorkPtr alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllOptions &opts) override {
@@ -255,14 +260,15 @@ class Backend final : public c10d::Backend {
 
     Given give(c10d::OpType op, const char *title, const Tensors *inputs) {
         const char *name = titles_.at(title).c_str();
-        return {op, name, inputs, limit_, false, calls_, calls_->begin(title, inputs)};
+        return {op, name, inputs, limit_, false, false, calls_, calls_->begin(title, inputs)};
     }
     // A call whose time is torch's default is done where its caller waits; one with less has a thread, so that a wait
     // can end before it.
     template <class Opts> Given give(c10d::OpType op, const char *title, const Tensors *inputs, const Opts &opts) {
         auto about = give(op, title, inputs);
         about.limit = limit_of(opts.timeout);
-        about.at_once = !opts.asyncOp && about.limit >= kBackendDefaultTimeout;
+        about.waited = !opts.asyncOp;
+        about.at_once = about.waited && about.limit >= kBackendDefaultTimeout;
         return about;
     }
 
@@ -276,12 +282,28 @@ class Backend final : public c10d::Backend {
             about.become(Calls::State::FAILED);
             throw;
         }
-        if (!quick_) {
-            py::object quick = group_.get().attr("quick");
-            if (!quick.is_none())
-                quick_ = quick.cast<std::shared_ptr<Quick>>();
-        }
+        take("quick", quick_);
+        take("quick_on_stream", on_stream_);
         return begun(work.cast<WorkPtr>());
+    }
+    // What the group in Python makes once its members compare no more calls.
+    template <class Kind> void take(const char *name, std::shared_ptr<Kind> &found) {
+        if (found)
+            return;
+        py::object made = group_.get().attr(name);
+        if (!made.is_none())
+            found = made.cast<std::shared_ptr<Kind>>();
+    }
+    // The call on a tensor like this one without Python; none: it goes by Python.
+    template <class Call> WorkPtr quickly(const at::Tensor &like, const Call &call) {
+        WorkPtr work;
+        if (like.is_cuda()) {
+            if (on_stream_)
+                work = call(*on_stream_);
+        } else if (quick_) {
+            work = call(*quick_);
+        }
+        return work ? begun(std::move(work)) : work;
     }
     WorkPtr begun(WorkPtr work) {
         if (begun_)
@@ -291,6 +313,7 @@ class Backend final : public c10d::Backend {
     void end(const char *method) {
         Untraced untraced;
         quick_.reset();
+        on_stream_.reset();
         group_.get().attr(method)();
     }
 
@@ -299,6 +322,7 @@ class Backend final : public c10d::Backend {
     Millis limit_;
     std::map<std::string, std::string> titles_; // never changed: works keep what c_str() says
     std::shared_ptr<Quick> quick_;
+    std::shared_ptr<QuickOnStream> on_stream_;
     std::optional<std::vector<WorkPtr>> begun_; // since startCoalescing
     const std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
 };
@@ -315,8 +339,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
         }
     });
     module.def("set_hooks", [](py::object make_future, py::object take, py::object timeout, py::object closed,
-                               py::object set_eval_frame) {
-        hooks = new Hooks{make_future, take, timeout, closed, set_eval_frame};
+                               py::object set_eval_frame, py::object stream_handle, uintptr_t capturing) {
+        hooks = new Hooks{make_future, take, timeout, closed, set_eval_frame, stream_handle};
+        stream_capturing = reinterpret_cast<Capturing *>(capturing);
     });
     module.def("set_depth", [](int here) { depth = here; });
     module.def("close_all", &HostQueue::close_all, py::call_guard<py::gil_scoped_release>());
@@ -329,16 +354,22 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
         .def(py::init<std::string>())
         .def("submit",
              [](HostQueue &queue, py::object call, Tensors outputs) {
-                 return queue.submit(call_of(std::move(call)), std::move(outputs), std::exchange(given, nullptr));
+                 auto about = std::exchange(given, nullptr);
+                 bool receives = about && (about->op == c10d::OpType::RECV || about->op == c10d::OpType::RECVANYSOURCE);
+                 auto said = receives ? std::make_shared<std::atomic<int64_t>>(-1) : nullptr;
+                 return queue.submit(call_of(std::move(call), said), std::move(outputs), about, said);
              })
         .def("do", [](HostQueue &queue,
                       py::object call) { queue.submit(call_of(std::move(call)), {}, nullptr)->wait(Millis(0)); })
         .def("close", &HostQueue::close, py::arg("wait") = true, py::arg("seconds") = std::nullopt);
     py::class_<StreamQueue, std::shared_ptr<StreamQueue>>(module, "StreamQueue")
         .def(py::init<py::object>())
-        .def("submit", &StreamQueue::submit)
+        .def("submit", [](StreamQueue &queue, const py::object &call, Tensors outputs,
+                          const Tensors &used) { return queue.submit(call, std::move(outputs), used); })
+        .def("synchronize", &StreamQueue::synchronize, py::call_guard<py::gil_scoped_release>())
         .def_property_readonly("stream", &StreamQueue::stream);
     py::class_<Quick, std::shared_ptr<Quick>>(module, "Quick").def(py::init<py::object>());
+    py::class_<QuickOnStream, std::shared_ptr<QuickOnStream>>(module, "QuickOnStream").def(py::init<py::object>());
     py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(module, "Backend")
         .def(py::init<py::object, int, int, std::string, double>())
         .def_property_readonly("group", &Backend::group);

@@ -2,6 +2,7 @@
 // Calls of few bytes on the host, without Python.
 #pragma once
 
+#include "plain.hpp"
 #include "works.hpp"
 
 #include <torch/csrc/distributed/c10d/Types.hpp>
@@ -128,32 +129,14 @@ class Quick : public std::enable_shared_from_this<Quick> {
     static constexpr int64_t MOST = 1 << 18;  // bytes: torch's copies of more may use several threads
     static constexpr int64_t ALIGNMENT = 256; // of staging.py
 
-    template <class T> static T *at_address(const py::object &number) {
-        return reinterpret_cast<T *>(number.cast<uintptr_t>());
-    }
-    static char *bytes(const at::Tensor &tensor) {
-        return static_cast<char *>(tensor.data_ptr());
-    }
-
     static bool takes(const at::Tensor &tensor) {
-        return tensor.layout() == at::kStrided && tensor.device().is_cpu() && tensor.is_contiguous() &&
-               !tensor.is_conj() && !tensor.is_neg() && !tensor.is_quantized() && tensor.has_storage() &&
-               int64_t(tensor.nbytes()) <= MOST;
+        return tensor.device().is_cpu() && is_plain(tensor) && int64_t(tensor.nbytes()) <= MOST;
     }
-    // Whether `whole` has a part as long as `part` for each member.
     bool share(const at::Tensor &whole, const at::Tensor &part) const {
-        return takes(whole) && takes(part) && whole.scalar_type() == part.scalar_type() &&
-               whole.numel() == n_ * part.numel();
-    }
-
-    // Whether they share no memory, or `part` begins `behind` bytes behind `whole`: of others Python makes copies, as a
-    // piece may be overwritten before it is read.
-    static bool apart(const at::Tensor &whole, const at::Tensor &part, int64_t behind) {
-        const char *begin = bytes(whole), *first = bytes(part);
-        return first == begin + behind || first + part.nbytes() <= begin || begin + whole.nbytes() <= first;
+        return takes(whole) && takes(part) && shares(whole, part, n_);
     }
     bool in_place(const at::Tensor &whole, const at::Tensor &part) const {
-        return apart(whole, part, me_ * int64_t(part.nbytes()));
+        return ::in_place(whole, part, me_);
     }
 
     template <class Piece> void pieces(int64_t rows, int64_t nbytes, int64_t width, Piece piece) {

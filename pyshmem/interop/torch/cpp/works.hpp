@@ -2,7 +2,7 @@
 // Works and queues: what runs a group's calls in order, and what waits for them.
 //
 // Threads: a queue's mutex guards its calls, a work's that of c10d::Work. Nobody takes the interpreter's lock while
-// holding one of them.
+// holding one of them, but for that of a queue of a stream, which nobody waits for with the interpreter's lock.
 #pragma once
 
 #include "calls.hpp"
@@ -19,8 +19,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <thread>
 
 namespace {
@@ -36,7 +38,7 @@ using FuturePtr = c10::intrusive_ptr<c10::ivalue::Future>;
 
 // What this file needs of Python: set once by native.py, never freed.
 struct Hooks {
-    py::object make_future, take, timeout, closed, set_eval_frame;
+    py::object make_future, take, timeout, closed, set_eval_frame, stream_handle;
 };
 Hooks *hooks;
 
@@ -98,7 +100,8 @@ struct Given {
     const char *title = nullptr;
     const Tensors *inputs = nullptr; // that the profiler shows
     Millis limit{0};                 // of a wait; 0: none
-    bool at_once = false;            // the caller waits for it
+    bool waited = false;             // the caller waits for it
+    bool at_once = false;            // so it does, as long as it takes
     std::shared_ptr<Calls> calls;    // of the group
     uint64_t number = 0;             // of this call among them
 
@@ -139,9 +142,12 @@ class HostWork final : public c10d::Work {
   public:
     using Call = std::function<void()>;
 
-    HostWork(const Given *about, Tensors outputs, Call call)
+    // `said`: where the call says whose message it has received.
+    using Said = std::shared_ptr<std::atomic<int64_t>>;
+
+    HostWork(const Given *about, Tensors outputs, Call call, Said said = {})
         : Work(-1, about ? about->op : c10d::OpType::UNKNOWN, title_of(about), inputs_of(about)), depth(::depth),
-          outputs_(std::move(outputs)), call_(std::move(call)), limit_(about ? about->limit : Millis(0)) {
+          outputs_(std::move(outputs)), call_(std::move(call)), said_(std::move(said)), limit_(about ? about->limit : Millis(0)) {
         if (about) {
             calls_ = about->calls;
             number_ = about->number;
@@ -203,6 +209,11 @@ class HostWork final : public c10d::Work {
     }
     Tensors result() override {
         return outputs_;
+    }
+    int sourceRank() const override {
+        int64_t source = said_ ? said_->load() : -1;
+        TORCH_CHECK(source >= 0, "only a receive that is over has a source rank");
+        return int(source);
     }
 
     FuturePtr getFuture() override {
@@ -303,6 +314,7 @@ class HostWork final : public c10d::Work {
 
     Tensors outputs_;
     Call call_;
+    const Said said_;
     Millis limit_;
     std::shared_ptr<Calls> calls_; // of the group; none: it is no call of torch's
     uint64_t number_ = 0;
@@ -315,12 +327,14 @@ class HostWork final : public c10d::Work {
 // ------------------------------------------------------------------------------------------------------------------------
 
 // A call of Python's as one of C++, in a thread without the interpreter's lock.
-HostWork::Call call_of(py::object function) {
-    return [held = std::make_shared<Held>(std::move(function))] {
-        with_python([&held] {
+HostWork::Call call_of(py::object function, HostWork::Said said = {}) {
+    return [held = std::make_shared<Held>(std::move(function)), said = std::move(said)] {
+        with_python([&] {
             PyObject *result = PyObject_CallNoArgs(held->get().ptr());
             if (!result)
                 throw Failure(py::error_already_set());
+            if (said && PyLong_Check(result))
+                said->store(PyLong_AsLongLong(result));
             Py_DECREF(result);
         });
     };
@@ -332,8 +346,9 @@ class HostQueue : public std::enable_shared_from_this<HostQueue> {
     explicit HostQueue(std::string name) : name_(std::move(name)) {}
 
     // Queues a call. One whose caller waits is done here, in the caller's thread, where nothing is before it.
-    c10::intrusive_ptr<HostWork> submit(HostWork::Call call, Tensors outputs, const Given *about) {
-        auto work = c10::make_intrusive<HostWork>(about, std::move(outputs), std::move(call));
+    c10::intrusive_ptr<HostWork> submit(HostWork::Call call, Tensors outputs, const Given *about,
+                                        HostWork::Said said = {}) {
+        auto work = c10::make_intrusive<HostWork>(about, std::move(outputs), std::move(call), std::move(said));
         if (getpid() != process_)
             fail(hooks->closed, name_ + " is of the process that this one was forked from");
         bool closed, here;
@@ -433,25 +448,94 @@ class HostQueue : public std::enable_shared_from_this<HostQueue> {
 std::mutex HostQueue::all_mutex;
 std::vector<std::weak_ptr<HostQueue>> HostQueue::all;
 
+// Events that are used again: to make one takes longer than to record it.
+class Events : public std::enable_shared_from_this<Events> {
+  public:
+    explicit Events(c10::DeviceType type) : type_(type) {}
+
+    // Goes back when nobody asks it any more. Waits for what it has recorded are of that, whatever it records next.
+    std::shared_ptr<c10::Event> take() {
+        std::unique_ptr<c10::Event> event;
+        {
+            std::lock_guard lock(mutex_);
+            if (!free_.empty()) {
+                event = std::move(free_.back());
+                free_.pop_back();
+            }
+        }
+        if (!event)
+            event = std::make_unique<c10::Event>(type_);
+        return {event.release(), [self = shared_from_this()](c10::Event *over) { self->give_back(over); }};
+    }
+
+  private:
+    static constexpr size_t MOST = 64;
+
+    void give_back(c10::Event *over) {
+        std::unique_ptr<c10::Event> event(over);
+        std::lock_guard lock(mutex_);
+        if (free_.size() < MOST)
+            free_.push_back(std::move(event));
+    }
+
+    const c10::DeviceType type_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<c10::Event>> free_;
+};
+
+// What the library knows streams of torch by.
+using StreamHandle = void *;
+using Capturing = int(StreamHandle, int *);
+Capturing *stream_capturing; // ishmemx_stream_capturing
+
+StreamHandle handle_of(const c10::Stream &stream) {
+    static std::mutex mutex;
+    static std::map<c10::StreamId, StreamHandle> known; // torch's streams live for ever; others' numbers are handles
+    {
+        std::lock_guard lock(mutex);
+        auto found = known.find(stream.id());
+        if (found != known.end())
+            return found->second;
+    }
+    StreamHandle handle;
+    with_python([&] {
+        auto type = static_cast<int64_t>(stream.device_type());
+        auto number = hooks->stream_handle(stream.id(), stream.device_index(), type).cast<uintptr_t>();
+        handle = reinterpret_cast<StreamHandle>(number);
+    });
+    std::lock_guard lock(mutex);
+    return known[stream.id()] = handle;
+}
+
+// Whether a graph is made of the stream's calls. The default stream has none.
+bool is_captured(const c10::Stream &stream) {
+    int yes = 0;
+    auto handle = handle_of(stream);
+    return handle && !stream_capturing(handle, &yes) && yes;
+}
+
 // A call on a stream. wait() makes the current stream wait, not the thread.
 class StreamWork final : public c10d::Work {
   public:
-    StreamWork(const Given *about, c10::Stream stream, Tensors outputs)
+    StreamWork(const Given *about, c10::Stream stream, Tensors outputs, Events &events)
         : Work(-1, about ? about->op : c10d::OpType::UNKNOWN, title_of(about), inputs_of(about)), stream_(stream),
-          event_(stream.device_type()), outputs_(std::move(outputs)) {}
+          event_(events.take()), outputs_(std::move(outputs)) {}
 
     // The call is on the stream. The profiler's event is of the host's part, as NCCL's is.
-    void started() {
-        event_.record(stream_);
+    std::shared_ptr<c10::Event> started() {
+        event_->record(stream_);
         if (recordFunctionEndCallback_) {
             recordFunctionEndCallback_();
             recordFunctionEndCallback_ = nullptr;
         }
+        return event_;
     }
 
     bool wait(Millis = Millis(0)) override {
         c10::impl::VirtualGuardImpl guard(stream_.device_type());
-        event_.block(guard.getStream(stream_.device()));
+        auto current = guard.getStream(stream_.device());
+        if (current != stream_) // what is behind the call in its own stream waits as it is
+            event_->block(current);
         return true;
     }
     void synchronize() override {
@@ -461,16 +545,16 @@ class StreamWork final : public c10d::Work {
         wait();
     }
     bool isCompleted() override {
-        return event_.query();
+        return event_->query();
     }
     bool isSuccess() const override {
-        return event_.query();
+        return event_->query();
     } // what kernels find wrong the next call raises
     Tensors result() override {
         return outputs_;
     }
 
-    // Waiters' streams wait for all that the queue's stream has when somebody asks first.
+    // Waiters' streams wait for all that the call's stream has when somebody asks first.
     FuturePtr getFuture() override {
         std::lock_guard lock(mutex_);
         if (!future_) {
@@ -483,33 +567,92 @@ class StreamWork final : public c10d::Work {
 
   private:
     c10::Stream stream_;
-    c10::Event event_;
+    const std::shared_ptr<c10::Event> event_;
     Tensors outputs_;
     FuturePtr future_;
 };
 
-// A stream of torch's, in whose order calls are; each waits for the current stream's work.
+// A stream of torch's, in whose order calls are; each waits for the current stream's work. A call that its caller waits
+// for may be on the current stream itself, which then needs no events of both; calls of a queue are in order all the
+// same. In a capture all are on the queue's: no event of a capture may be waited for outside of it, nor the reverse.
 class StreamQueue {
   public:
     StreamQueue(py::object stream)
         : stream_(c10::Stream::unpack3(stream.attr("stream_id").cast<int64_t>(),
                                        stream.attr("device_index").cast<c10::DeviceIndex>(),
                                        static_cast<c10::DeviceType>(stream.attr("device_type").cast<int64_t>()))),
-          begin_(stream_.device_type()), given_(std::move(stream)) {}
+          events_(std::make_shared<Events>(stream_.device_type())), begin_(stream_.device_type()),
+          last_stream_(stream_), given_(std::move(stream)) {}
 
     // With the interpreter's lock. `used`: tensors whose memory torch's allocator keeps until the stream is past the
     // call.
     WorkPtr submit(const py::object &call, Tensors outputs, const Tensors &used) {
-        c10::impl::VirtualGuardImpl guard(stream_.device_type());
-        begin_.record(guard.getStream(stream_.device()));
-        begin_.block(stream_);
-        const Given *about = std::exchange(given, nullptr);
-        auto work = c10::make_intrusive<StreamWork>(about, stream_, std::move(outputs));
+        std::unique_lock lock(mutex_, std::defer_lock);
         {
-            c10::StreamGuard current(stream_);
+            py::gil_scoped_release released; // who has the mutex may want it
+            lock.lock();
+        }
+        const Given *about = std::exchange(given, nullptr);
+        auto current = current_stream();
+        return beside(about, current, is_captured(current), std::move(outputs), used, [&] { call(given_); });
+    }
+
+    // Without Python: `call(stream)` in the order of the queue.
+    template <class Call> WorkPtr submit(const Given &about, Tensors outputs, const Tensors &used, const Call &call) {
+        std::lock_guard lock(mutex_);
+        auto current = current_stream();
+        bool captured = is_captured(current);
+        if (!about.waited || captured)
+            return beside(&about, current, captured, std::move(outputs), used, [&] { call(stream_); });
+        if (last_stream_ != current)
+            behind_last(current);
+        auto work = c10::make_intrusive<StreamWork>(&about, current, std::move(outputs), *events_);
+        {
             c10::NoGradGuard no_grad;
-            call(given_);
+            call(current);
+        }
+        last_ = work->started();
+        last_stream_ = current;
+        about.become(Calls::State::ON_STREAM);
+        return work;
+    }
+
+    // Waits on the host for all calls, wherever they are.
+    void synchronize() {
+        std::lock_guard lock(mutex_);
+        if (last_)
+            last_->synchronize();
+        stream_.synchronize();
+    }
+
+    py::object stream() const {
+        return given_;
+    }
+
+  private:
+    c10::Stream current_stream() const {
+        return c10::impl::VirtualGuardImpl(stream_.device_type()).getStream(stream_.device());
+    }
+
+    // A call on the queue's stream, beside the current one.
+    template <class Call>
+    WorkPtr beside(const Given *about, const c10::Stream &current, bool captured, Tensors outputs, const Tensors &used,
+                   const Call &call) {
+        c10::impl::VirtualGuardImpl guard(stream_.device_type());
+        begin_.record(current);
+        begin_.block(stream_);
+        if (!captured && last_ && last_stream_ != current)
+            last_->block(stream_);
+        auto work = c10::make_intrusive<StreamWork>(about, stream_, std::move(outputs), *events_);
+        {
+            c10::StreamGuard on_it(stream_);
+            c10::NoGradGuard no_grad;
+            call();
             work->started();
+        }
+        if (!captured) {
+            last_.reset();
+            last_stream_ = stream_;
         }
         if (about)
             about->become(Calls::State::ON_STREAM);
@@ -518,14 +661,23 @@ class StreamQueue {
         return work;
     }
 
-    py::object stream() const {
-        return given_;
+    // `stream` waits for the queue's last call, which is on another one.
+    void behind_last(const c10::Stream &stream) {
+        if (last_) {
+            last_->block(stream);
+        } else {
+            begin_.record(stream_);
+            begin_.block(stream);
+        }
     }
 
-  private:
-    c10::Stream stream_;
-    c10::Event begin_; // of each call: a wait is for what was recorded last before it
-    py::object given_;
+    const c10::Stream stream_;
+    const std::shared_ptr<Events> events_;
+    std::mutex mutex_;                 // of what follows, and of the order of calls
+    c10::Event begin_;                 // of each call: a wait is for what was recorded last before it
+    c10::Stream last_stream_;          // of the last call that is in no graph
+    std::shared_ptr<c10::Event> last_; // behind it; none: it is on the queue's stream
+    const py::object given_;
 };
 
 // Several calls as one.
