@@ -7,11 +7,15 @@ Each call is compared with what its definition says of every rank's tensors, whi
 from __future__ import annotations
 
 import itertools
+import json
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.profiler import ProfilerActivity, profile
 
 import pyshmem
 import pyshmem.interop.torch as symmetric
@@ -183,13 +187,53 @@ def without_python(me: int, n: int) -> None:
         delattr(group, name)
 
 
+def events(group: Any, name: str, device: str) -> list[tuple[object, ...]]:
+    """What the profiler shows of some calls: titles but for the backend's name, sizes, dtypes, group."""
+    n = dist.get_world_size()
+
+    def calls() -> None:
+        x, whole = torch.ones(4, device=device), torch.ones(4 * n, dtype=torch.int32, device=device)
+        dist.all_reduce(x, group=group)
+        dist.all_reduce(x, group=group, async_op=True).wait()
+        dist.broadcast(whole, 0, group=group)
+        dist.all_gather_into_tensor(
+            whole, torch.ones(4, dtype=torch.int32, device=device), group=group
+        )
+        dist.all_to_all_single(
+            torch.zeros(4 * n, device=device), torch.ones(4 * n, device=device), group=group
+        )
+        dist.all_gather([torch.zeros(4, device=device) for _ in range(n)], x, group=group)
+
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as recorded:
+        calls()
+    with tempfile.NamedTemporaryFile("r", suffix=".json") as file:
+        recorded.export_chrome_trace(file.name)
+        trace = json.loads(Path(file.name).read_text())["traceEvents"]
+    found = []
+    for event in trace:
+        about, title = event.get("args", {}), event.get("name", "").replace(f"{name}:", ":")
+        if title.startswith((":", "c10d::")):
+            keys = "Input Dims", "Input type", "Process Group Name"
+            found.append((title, *map(about.get, keys)))
+    return sorted(found, key=repr)
+
+
+def profiled(me: int, n: int) -> None:
+    """Events of calls that go by C++ on a GPU are Gloo's of the same calls on CPUs."""
+    gloo = dist.new_group(backend="gloo")
+    ours, theirs = events(dist.group.WORLD, "pyshmem", "cuda"), events(gloo, "gloo", "cpu")
+    assert ours == theirs, (ours, theirs)
+    assert len([title for title, *_ in ours if title[0] == ":"]) == 6, ours
+    dist.destroy_process_group(gloo)
+
+
 with pyshmem.init(device="cuda") as job:
     me, n = job.my_pe, job.n_pes
     torch.cuda.set_device(job.gpu)
     symmetric.init_process_group()
     for _ in range(40):  # the first ones are compared, in Python
         dist.all_reduce(torch.ones(4, device="cuda"))
-    for part in (eager, one_odd, waits_elsewhere, captured, without_python):
+    for part in (eager, one_odd, waits_elsewhere, captured, without_python, profiled):
         part(me, n)
         torch.cuda.synchronize()
         dist.barrier()

@@ -265,7 +265,8 @@ static int meet_on_host(const ishmemx_config_t *config, const card_t *mine) {
     if (pysh.several_hosts)
         return pysh_fail(ISHMEMX_ERR_UNSUPPORTED,
                          "the launcher put the %d PEs on several hosts, and nothing says where they meet: start them "
-                         "with `python -m pyshmem run --hosts`, or set PYSHMEM_RENDEZVOUS and PYSHMEM_SECRET%s",
+                         "with `python -m pyshmem run --hosts`, or by srun with --mpi=pmi2 or --mpi=pmix, or set "
+                         "PYSHMEM_RENDEZVOUS and PYSHMEM_SECRET%s",
                          config->n_pes, pysh.one_host_advice);
     if ((status = pysh_host_open(config, NULL, config->n_pes, config->pe)))
         return status;
