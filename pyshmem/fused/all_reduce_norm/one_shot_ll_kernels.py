@@ -29,7 +29,7 @@ from ...triton.primitives.backend import (
 from ...triton.runtime.constants import ALL_REDUCE
 from ...triton.teams import team_row, world_pe
 from .._shared.fp8_kernels import FP8_MAX, fp8_bytes
-from .._shared.reduce_kernels import sum_and_max
+from .._shared.reduce_kernels import bf16_words, sum_and_max
 from ..formats.block_kernels import (
     load_global_scale,
     mxfp8_bytes,
@@ -106,6 +106,18 @@ def _as_bits(value, like):
         return rounded.to(tl.uint32, bitcast=True)
     else:
         return rounded.to(tl.uint16, bitcast=True).to(tl.uint32)
+
+
+@triton.jit
+def _word(values, first: tl.constexpr, like):
+    """Elements from ``first`` on that are a word, rounded to the dtype at ``like``: its bits, uint32."""
+    if like.dtype.element_ty == tl.bfloat16 and not _INTERPRETED:
+        return bf16_words(values[first], values[first + 1])
+    else:
+        word = _as_bits(values[first], like)
+        if like.dtype.element_ty.primitive_bitwidth == 16:
+            word |= _as_bits(values[first + 1], like) << 16
+        return word
 
 
 @triton.jit
@@ -268,10 +280,12 @@ def _finish(
             GLOBAL: tl.constexpr = BLOCKS.GLOBAL
             PARTS: tl.constexpr = ROW.PARTS
             unit = load_global_scale(global_scale, GLOBAL)
+            if PARTS == 1 and per == 2 and BLOCK_FORMAT == "nvfp4":
+                _store_nvfp4(scaled, number, like, out, scales, unit, WORDS, ROW)
             for k in tl.static_range(3):
-                if PARTS == 1:
+                if PARTS == 1 and (per == 1 or BLOCK_FORMAT != "nvfp4"):
                     _store_third(scaled, k, place, like, out, scales, unit, WORDS, ROW)
-                elif part == k:
+                elif PARTS > 1 and part == k:
                     _store_third(scaled, k, place, like, out, scales, unit, WORDS, ROW)
         else:
             _quantise(scaled, number, start, indices, out, scales, WORDS, per, ROW)
@@ -366,11 +380,12 @@ def _store_blocks(
     number, _part = place
     start = number.to(tl.int64) * WORDS
     places, inside = start + k * THIRD + indices, indices < words_of(THIRD, WORDS, k)
-    low = values[0].to(like.dtype.element_ty).to(tl.float32)
+    word = _word(values, 0, like)
+    low = _element(word, 0, like)
     high = low
     most = size_bits(low)
     if PER == 2:
-        high = values[1].to(like.dtype.element_ty).to(tl.float32)
+        high = _element(word, 1, like)
         most = tl.maximum(most, size_bits(high))
     largest = tl.max(tl.reshape(most, [many, wide]), axis=1)
     if FORMAT == "mxfp8":
@@ -396,6 +411,69 @@ def _store_blocks(
         places = start // 2 + k * (THIRD // 2) + halves
         inside = halves < words_of(THIRD, WORDS, k) // 2
         tl.store(out + places, (first | (second << 4)).to(tl.uint8), mask=inside)
+
+
+@triton.jit
+def _store_nvfp4(
+    values, number, like, out, scales, unit, WORDS: tl.constexpr, ROW: tl.constexpr
+):  # fmt: skip
+    """All thirds of a row in blocks of NVFP4, but for the last quarter of the tile if it is empty."""
+    THIRD: tl.constexpr = ROW.THIRD
+    PACKETS: tl.constexpr = ROW.PACKETS
+    if PACKETS < 1024 or 4 * THIRD > 3 * PACKETS:
+        _share_blocks(values, number, _indices(PACKETS), like, out, scales, unit, WORDS, ROW)
+    else:
+        first, third = (), ()
+        for k in tl.static_range(6):
+            half, other = _halves(values[k])
+            first += (half,)
+            quarter, _end = _halves(other)
+            third += (quarter,)
+        _share_blocks(first, number, _indices(PACKETS // 2), like, out, scales, unit, WORDS, ROW)
+        indices = PACKETS // 2 + _indices(PACKETS // 4)
+        _share_blocks(third, number, indices, like, out, scales, unit, WORDS, ROW)
+
+
+@triton.jit
+def _share_blocks(
+    values, number, indices, like, out, scales, unit, WORDS: tl.constexpr, ROW: tl.constexpr
+):  # fmt: skip
+    """Words ``indices`` of all thirds of a row, of two elements, in blocks of NVFP4.
+
+    Each of the 8 threads that have a block's words knows its largest element. The first of them works
+    out the scale of the first third's block and stores it, the next two those of the others, and the
+    others are told: so it is done once or twice, not thrice, in each thread.
+    """
+    THIRD: tl.constexpr = ROW.THIRD
+    BLOCKS: tl.constexpr = ROW.BLOCKS
+    SWIZZLED: tl.constexpr = BLOCKS.SWIZZLED
+    GROUP: tl.constexpr = ROW.GROUP
+    wide: tl.constexpr = GROUP // 2  # words of a block
+    many: tl.constexpr = indices.numel // wide
+    count: tl.constexpr = (WORDS + wide - 1) // wide
+    turn, block = indices % wide, indices // wide
+    mine = tl.zeros([indices.numel], tl.int32)
+    words = mine  # of the third whose block's scale is the thread's
+    rounded = ()
+    for k in tl.static_range(3):
+        word = _word(values, 2 * k, like)
+        low, high = _element(word, 0, like), _element(word, 1, like)
+        rounded += (low, high)
+        most = tl.maximum(size_bits(low), size_bits(high))
+        largest = _spread(tl.max(tl.reshape(most, [many, wide]), axis=1), wide)
+        mine = tl.where(turn == k, largest, mine)
+        words = tl.where(turn == k, words_of(THIRD, WORDS, k), words)
+    factors, inverse = nvfp4_scales(mine, unit, BLOCKS.GLOBAL)
+    there = scale_places(number, turn * (THIRD // wide) + block, count, SWIZZLED)
+    tl.store(scales + there, factors, mask=block * wide < words)
+    shared = tl.reshape(inverse, [many, wide])
+    start = number.to(tl.int64) * WORDS
+    for k in tl.static_range(3):
+        told = tl.gather(shared, tl.full([many, wide], k, tl.int32), 1)
+        told = tl.reshape(told, [indices.numel])
+        codes = nvfp4_codes(rounded[2 * k], told) | (nvfp4_codes(rounded[2 * k + 1], told) << 4)
+        inside = indices < words_of(THIRD, WORDS, k)
+        tl.store(out + (start + k * THIRD + indices), codes.to(tl.uint8), mask=inside)
 
 
 @triton.jit

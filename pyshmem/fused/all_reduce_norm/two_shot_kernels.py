@@ -20,7 +20,7 @@ from ...triton.primitives.backend import INTERPRETED, program_barrier, state
 from ...triton.runtime.constants import ALL_REDUCE, CMP_GE, DELTA, SIGNAL_SET
 from ...triton.teams import place_in, team_row, world_pe
 from .._shared.fp8_kernels import FP8_MAX, fp8_bytes
-from .._shared.reduce_kernels import sum_and_max
+from .._shared.reduce_kernels import rounded, sum_and_max
 from ..formats.block_kernels import (
     load_global_scale,
     quantise_blocks,
@@ -189,7 +189,7 @@ def finish_row(
         if BIAS:
             values += shift
         if BLOCK_FORMAT != "":
-            values = values.to(row.dtype).to(tl.float32)
+            values = rounded(values, row.dtype)
             side: tl.constexpr = 128 // row.dtype.primitive_bitwidth
             _store_blocks(
                 values, number, offs, out, scales, global_scale, HIDDEN, GROUP, side, BLOCKS

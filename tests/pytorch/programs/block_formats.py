@@ -184,7 +184,9 @@ def norms(every: int) -> None:
     So all algorithms give the same bits, too.
     """
     # One row has a program for each third of it, of which the last one's tile has room to spare.
-    cases = itertools.product(KINDS, DTYPES, ALGORITHMS, ((5, 64), (3, 200), (2, 8), (1, 4104)))
+    many = 60 if HERE.type == "cuda" else 4  # rows enough for a program each
+    sizes = (5, 64), (3, 200), (2, 8), (1, 4104), (many, 4104)
+    cases = itertools.product(KINDS, DTYPES, ALGORITHMS, sizes)
     kept: dict[Any, Any] = {}
     for number, (kind, dtype, algorithm, size) in enumerate(cases):
         if (number + number // every) % every:
