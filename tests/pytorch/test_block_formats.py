@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +66,19 @@ def test_bits_on_gpus_are_the_models(n: int, part: str, run_pes: Callable) -> No
         n, PROGRAMS / "block_formats.py", (part,), device="cuda", timeout=280, env=ALONE, check=True
     )  # fmt: skip
     assert done.stdout.splitlines().count("ok") == n, done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.skipif(find_spec("torchao") is None, reason="torchao is not installed")
+def test_bits_are_torchaos(run_pes: Callable) -> None:
+    """Of 10,000 rows; with a global scale it multiplies elements by two reciprocals, and some differ."""
+    program = PROGRAMS.parents[2] / "bench" / "torchao_formats.py"
+    done = run_pes(1, program, device="sim", timeout=280, env=ALONE, check=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert len(rows) == 8, done.stdout
+    for row in rows:
+        assert row["scales_differ"] == 0, row
+        assert row["differ"] <= (row["elements"] / 25 if "global" in row["format"] else 0), row
 
 
 def test_the_models_elements_are_torchs_casts() -> None:

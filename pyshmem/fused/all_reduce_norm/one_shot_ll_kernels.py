@@ -441,8 +441,8 @@ def _share_blocks(
     """Words ``indices`` of all thirds of a row, of two elements, in blocks of NVFP4.
 
     Each of the 8 threads that have a block's words knows its largest element. The first of them works
-    out the scale of the first third's block and stores it, the next two those of the others, and the
-    others are told: so it is done once or twice, not thrice, in each thread.
+    out the scale of the first third's block and stores it, the next two those of the others, and all
+    are told: so a thread does it once, not thrice.
     """
     THIRD: tl.constexpr = ROW.THIRD
     BLOCKS: tl.constexpr = ROW.BLOCKS
