@@ -112,6 +112,29 @@ def test_functions_that_kernels_call_are_looked_at_and_may_return() -> None:
         bad[1, 1](a)
 
 
+def test_a_symmetric_array_that_is_no_argument_is_refused(job: None) -> None:
+    """A GPU's compiler knows no type of one on its heap, and would make a constant of the host's."""
+    for heap in ("host", "device"):
+        outer = pyshmem.ones(4, heap=heap)
+
+        @cuda.jit
+        def kernel(a: np.ndarray) -> None:
+            a[0] = outer[1]  # noqa: B023  (launched before the next one)
+
+        with pytest.raises(TypeError, match=r"it has outer, a symmetric array .*: give it as one"):
+            kernel[1, 1](np.zeros(1))
+
+
+@pytest.mark.parametrize("stream", ["s", b"s", 1.0, (1,)])
+def test_what_is_no_stream_is_refused(stream: object) -> None:
+    @cuda.jit
+    def kernel(a: np.ndarray) -> None:
+        a[0] = 1
+
+    with pytest.raises(TypeError, match=r"the stream of kernel kernel is a \w+; 0 stands"):
+        kernel[1, 1, stream]
+
+
 def test_a_kernel_without_source_is_left_to_the_compiler() -> None:
     made: dict[str, object] = {}
     exec("def kernel(a):\n    a[0] = {1: 4}[1]\n", made)

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numba.core.typing.templates import builtin_registry
 
+from ...._core.arrays.checks import SymmetricArray
+
 _VALUES = "kernels have numbers, tuples and arrays"
 #: Built in, and of no kernel.
 _ABSENT = (
@@ -91,6 +93,8 @@ def of_value(value: Any, name: str) -> str:
     """What is said of a global, or a variable of the function around; empty: nothing."""
     if told := _told_by_id().get(id(value)):
         return told
+    if isinstance(value, SymmetricArray):
+        return f"{name}, a symmetric array that is no argument: give it as one"
     if isinstance(value, (list, dict, set, frozenset)):
         return f"a global {type(value).__name__}: make it a tuple, or an array of NumPy"
     module = _of_module(value)

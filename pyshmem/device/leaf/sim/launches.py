@@ -158,6 +158,13 @@ def _configure(kernel: Any, configuration: tuple[Any, ...]) -> Any:
             f"kernel {name} is launched as {name}[blocks, threads](...), behind them a stream and bytes "
             f"of shared memory where they are needed; in the brackets is {configuration!r}"
         )
+    if len(configuration) > 2 and isinstance(
+        configuration[2], (str, bytes, float, tuple, list, dict)
+    ):
+        kind = type(configuration[2]).__name__
+        raise TypeError(
+            f"the stream of kernel {kernel.fn.__name__} is a {kind}; 0 stands for the default one"
+        )
     kernel = copy.copy(kernel)
     kernel.stream = configuration[2] if len(configuration) > 2 else 0  # Numba's drops it
     return _getitem(kernel, configuration)
