@@ -374,6 +374,12 @@ def test_objects_that_the_library_makes_are_told_how_one_gets_them(name: str) ->
         assert operator.attrgetter(routine)(pyshmem)
 
 
+def test_an_arrays_own_put_is_not_shown_as_the_call_that_fits() -> None:
+    code = "import pyshmem\nwith pyshmem.init(heap_size='4M'):\n    pyshmem.zeros(4).put([1], 0)"
+    lines = told_of(code, PYSHMEM_DEVICE="none")
+    assert "To another PE it is pyshmem.put(dest, source, pe)" in lines[-1]
+
+
 def test_a_call_in_a_kernel_is_told_the_routine_for_kernels() -> None:
     pytest.importorskip("numba")
     lines = told_of(IN_A_KERNEL, PYSHMEM_DEVICE="sim")
