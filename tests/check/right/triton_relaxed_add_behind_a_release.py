@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A relaxed add to a counter that another PE's release has raised. PEs: 3."""
+
+import numpy as np
+import triton
+import triton.language as tl
+
+import pyshmem
+import pyshmem.triton as shmem
+
+
+@triton.jit
+def work(data, out, flag, ctx, ME, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    if ME == 0:
+        shmem.store(data + offs, offs + 1, 2, ctx)
+        shmem.atomic_add(flag, 1, 2, ctx, sem="release")
+    if ME == 1:
+        shmem.atomic_add(flag, 1, 2, ctx, sem="relaxed")
+    if ME == 2:
+        while tl.atomic_add(flag, 0, sem="acquire", scope="sys") != 2:
+            pass
+        tl.store(out + offs, tl.load(data + offs))
+
+
+with pyshmem.init(device="sim") as job:
+    data, out = (pyshmem.zeros(8, np.int64, heap="device") for _ in range(2))
+    flag = pyshmem.zeros(1, np.int32, heap="device")
+    work[(1,)](data, out, flag, shmem.context(), job.my_pe, B=8)
+    print(out)
