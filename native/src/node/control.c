@@ -97,9 +97,10 @@ void pysh_exchange_name_barrier(pysh_exchange_t *own, uint32_t epoch, const char
 }
 
 int pysh_exchange_mismatch(const pysh_exchange_t *theirs, uint32_t epoch, const char *what, int pe, int other) {
-    return pysh_fail(ISHMEMX_ERR_MISMATCH,
-                     "PE %d called %s while PE %d called %s; all PEs must call the same ones in the same order", other,
-                     theirs->epoch == epoch || theirs->barrier == epoch ? theirs->routine : "another collective routine", pe, what);
+    return pysh_fail(
+        ISHMEMX_ERR_MISMATCH,
+        "PE %d called %s while PE %d called %s; all PEs must call the same ones in the same order", other,
+        theirs->epoch == epoch || theirs->barrier == epoch ? theirs->routine : "another collective routine", pe, what);
 }
 
 void pysh_control_unmap(pysh_control_t *control) {
