@@ -43,6 +43,6 @@ if SIM and not CPU:
     stage_begin, stage_end = routine(stage_begin), routine(stage_end)
 else:  # intrinsics, which are compiled into their caller: the begin is a variable there
     for _body in (stage_begin, stage_end):
-        _made = getattr(leaf, _body.__name__)
+        _made = leaf.of_kernels(getattr(leaf, _body.__name__))
         _made.__doc__, _made.__module__ = _body.__doc__, "pyshmem.device"
         globals()[_body.__name__] = _made

@@ -44,7 +44,7 @@ def array_from(locate: Callable[..., int]):
 
         return signature(array, array, kind), codegen
 
-    made = intrinsic(typing)
+    made = llvm.of_kernels(intrinsic(typing))
     made.__doc__ = locate.__doc__
     return made
 

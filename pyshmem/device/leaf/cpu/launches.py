@@ -7,6 +7,7 @@ Arguments, streams, heaps and checks are the simulator's (``leaf.sim.launches``)
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 import sys
@@ -23,8 +24,9 @@ from numba.core.typing import signature
 from numba.extending import intrinsic
 
 from ...._core.library import ffi, lib, not_initialized, setting_number
-from ...._foreign import numba_cpu, numba_simulator
+from ...._foreign import numba_cpu, numba_errors, numba_simulator
 from ..sim import launches as simulated
+from ..sim import source
 from ..sim.arrays import ndarray_of
 from ..sim.scheduler import name_thread
 from . import atomics as atomics  # fills the names of cuda
@@ -145,8 +147,20 @@ class Compiled:
         made = self.launchers.get(kinds)
         if made is None:
             with global_compiler_lock:
-                made = self.launchers[kinds] = self._make(kinds)
+                made = self.launchers[kinds] = self._told(kinds)
         return made
+
+    def _told(self, kinds: Any) -> _Launcher:
+        """Compile it. What is refused is told in a few lines: in the simulator's, if it says so."""
+        function = self.kernel.fn
+        if inspect.isgeneratorfunction(function):  # of which Numba's launcher would run nothing
+            source.check(function, False)
+        try:
+            return self._make(kinds)
+        except Exception as error:
+            failed = error
+        source.check(function, False)
+        raise numba_errors.short(function, failed)
 
     def _make(self, kinds: Any) -> _Launcher:
         name = store.digest_of(self.kernel.fn, kinds, repr(options_of(self.kernel)))

@@ -172,7 +172,7 @@ def _take(function: Any, arguments: Any, options: dict[str, Any], compile_for: A
     """What Numba is given for a function: of a public routine, its code from the store."""
     arguments = tuple(arguments)
     routine = function.__name__
-    if ROUTINES.get(routine) is not function:
+    if getattr(ROUTINES.get(routine), "__wrapped__", None) is not function:
         return compile_for(arguments)
     _refuse_read_only(function, arguments)
     kinds = _as_compiled(function, arguments)

@@ -6,11 +6,12 @@ Nothing of it is seen by ``numba.njit``: names, options and implementations belo
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import llvmlite.binding
@@ -70,7 +71,10 @@ def _check_source(function: Any) -> None:
         raise errors.TypingError(str(error)) from None
 
 
-def _missing(name: str) -> Exception:
+def _missing(name: str, known: Iterable[str] = ()) -> Exception:
+    owner, _, last = name.rpartition(".")
+    if last not in known and (near := difflib.get_close_matches(last, known, 1, 0.75)):
+        return errors.TypingError(f"{owner} has no {last}: did you mean {near[0]}?")
     return errors.TypingError(
         f"{name} is not compiled for the CPU yet: run with --device sim, which interprets kernels"
     )
@@ -126,7 +130,7 @@ class _Typing(typing.Context):
                 return self.resolve_value_type(value)
             except ValueError:
                 pass
-        raise _missing(f"cuda.{attr}")
+        raise _missing(f"cuda.{attr}", {"laneid", *LANGUAGE, *vars(cuda)})
 
     def resolve_function_type(self, func: Any, args: tuple[Any, ...], kws: Any) -> Any:
         if args and isinstance(args[0], types.Array):

@@ -14,6 +14,7 @@ from ...._core.type_table import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER
 from ...families import BY_NUMBER, FAMILY_DTYPES, mismatch, outside_family
 from ..bulk import BARRIER_BYTES, BULK_BYTES, BULK_THREADS, bulk_share
 from .arrays import contiguous, dtype_name, kernel_array, layout_of, ndarray_of
+from .scheduler import current
 from .threads import COMPARE_SWAP, MASK, block_threads, fence, thread_in_block
 
 __all__ = [
@@ -44,6 +45,7 @@ def address_of(array: Any) -> int:
 
 def array_from(locate: Callable[[Any, Any], int]) -> Callable[[Any, Any], np.ndarray]:
     def view(array: Any, pe: int) -> np.ndarray:
+        current()  # of kernels alone
         address, array = locate(array, pe), ndarray_of(array)
         memory = ffi.buffer(ffi.cast("char *", address), array.nbytes)
         order = "C" if array.flags.c_contiguous else "F"

@@ -26,6 +26,7 @@ from numba.cuda.simulator import kernelapi
 from ...._core.library import lib
 from ...._foreign.numba_simulator import push_context
 from ....host.kernels.host_only import Language, refused, stand_ins_in
+from ...families import NOT_ON_HOST
 from .arrays import KernelLocal, KernelShared
 
 WARP = 32
@@ -307,10 +308,7 @@ def current() -> SimThread:
     """The running CUDA thread."""
     thread = running.thread
     if thread is None:
-        raise RuntimeError(
-            "pyshmem.device routines are called from kernels, not from the host, which has its own: "
-            "pyshmem.my_pe(), pyshmem.put(...)"
-        )
+        raise RuntimeError(NOT_ON_HOST)
     return thread
 
 

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Device cpu: what is told of kernels that cannot be compiled, and of routines that the host calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+#: Each kernel cannot be compiled; behind it what must be told, and in which line of it.
+PROGRAM = """
+import json
+import sys
+import numpy as np
+import pyshmem
+from numba import cuda, njit
+from pyshmem import device as shmem
+
+class Thing:
+    pass
+
+THING = Thing()
+
+@cuda.jit(device=True)
+def helper(x):
+    return x + "text"
+
+@njit
+def ask_host(x):
+    pyshmem.barrier_all()  # line of ask_host
+    return x
+
+KERNELS = []
+
+def refused(*words):
+    def keep(function):
+        KERNELS.append((cuda.jit(function), function.__code__, words))
+        return function
+    return keep
+
+@refused("cuda has no thredIdx: did you mean threadIdx?")
+def mistyped(a):
+    a[0] = cuda.thredIdx.x  # here
+
+@refused("cuda.no_such_thing is not compiled for the CPU yet")
+def unknown(a):
+    a[0] = cuda.no_such_thing(1)  # here
+
+@refused("no attribute 'linspce'")
+def of_numpy(a):
+    a[0] = np.linspce(a)  # here
+
+@refused("name 'undefined_name' is not defined")
+def undefined(a):
+    a[0] = undefined_name
+
+@refused("add(float32, Literal[str](text))", 'return x + "text"', "called in")
+def inner(a):
+    a[0] = helper(a[0])  # here
+
+@refused("missing a required argument: 'pe'")
+def too_few(a):
+    shmem.put(a, a)  # here
+
+@refused("unexpected keyword argument 'wrong'")
+def named(a):
+    shmem.p(a, 1, 0, wrong=3)  # here
+
+@refused("no attribute 'putt'")
+def mistyped_routine(a):
+    shmem.putt(a, a, 1)  # here
+
+@refused("dest holds float32 but source holds int16")
+def of_two_dtypes(a):
+    shmem.put(a, cuda.local.array(1, np.int16), 0)  # here
+
+@refused("pyshmem.barrier_all is a host routine; in kernels use pyshmem.device.barrier_all")
+def of_host(a):
+    pyshmem.barrier_all()  # here
+
+@refused("pyshmem.barrier_all is a host routine", "line of ask_host", "called in")
+def through_njit(a):
+    a[0] = ask_host(a[0])  # here
+
+@refused("numpy.zeros: kernels make arrays by cuda.local.array")
+def makes_an_array(a):
+    b = np.zeros(4)
+    a[0] = b[0]
+
+@refused("a list")
+def makes_a_list(a):
+    b = [1.0, 2.0]
+    b.append(a[0])
+    a[0] = b[2]
+
+@refused("Unknown attribute 'foo' of type array(float32")
+def of_array(a):
+    a[0] = a.foo  # here
+
+@refused("Cannot unify")
+def of_two_types(a):
+    x = 1
+    if a[0] > 1:
+        x = (1, 2)
+    a[0] = x[0]
+
+@refused("the shape of cuda.shared.array is a constant, not int64")
+def shaped(a):
+    part = cuda.shared.array(a.shape[0], np.float32)  # here
+    part[0] = 1
+
+@refused("Untyped global name 'THING'")
+def of_an_object(a):
+    a[0] = THING.x  # here
+
+@refused("yield: kernels are no generators")
+def yields(a):
+    yield 1
+
+HERE = open(__file__).read().splitlines()
+with pyshmem.init():
+    a = pyshmem.zeros(8, dtype=np.float32, heap="device")
+    rows = []
+    for kernel, code, words in KERNELS:
+        try:
+            kernel[1, 4](a)
+            told, shown = "", False
+        except Exception as error:
+            told, shown = str(error), not error.__suppress_context__ and bool(error.__context__)
+        first = code.co_firstlineno
+        line = next((k for k in range(first, first + 4) if "# here" in HERE[k - 1]), 0)
+        rows.append((code.co_name, first, line, words, told, shown))
+    json.dump(rows, sys.stdout)
+"""
+
+ON_HOST = """
+import inspect
+import numpy as np
+import pyshmem
+from pyshmem import device as shmem
+
+with pyshmem.init():
+    a = pyshmem.zeros(8, dtype=np.int64, heap="device")
+    calls = [(shmem.my_pe,), (shmem.barrier_all,), (shmem.put, a, a, 0), (shmem.p, a, 1, 0),
+             (shmem.ptr, a, 0), (shmem.stage_begin, "a"), (shmem.signal_wait_until, a, 0, 1)]
+    if pyshmem.device.leaf.backend.CPU:  # arguments are not looked at
+        every = [getattr(shmem, name) for name in shmem.__all__]
+        every = [each for each in every if callable(each) and each not in
+                 (shmem.as_argument, shmem.prepare)]
+        assert len(every) > 200
+        calls += [(each, *[a] * len(inspect.signature(each).parameters)) for each in every]
+    for function, *given in calls:
+        try:
+            function(*given)
+        except RuntimeError as error:
+            print(error)
+        else:
+            print(function, "ran")
+"""
+
+
+@pytest.mark.parametrize("full", ["", "1"])
+def test_what_cannot_be_compiled_is_told_in_a_few_lines(
+    full: str, run_pes: Callable, tmp_path: Path
+) -> None:
+    """Of Numba's words only what they say of the kernel is shown, unless all of them are asked for."""
+    program = tmp_path / "refused.py"
+    program.write_text(PROGRAM)
+    environment = {"NUMBA_FULL_TRACEBACKS": full} if full else {}
+    done = run_pes(1, program, timeout=200, device="cpu", env=environment, check=True)
+    for name, first, line, words, told, shown in json.loads(done.stdout):
+        lines = told.splitlines()
+        assert lines[0].startswith(f"kernel {name} (refused.py:"), (name, told)
+        assert len(lines) <= 12
+        if line:
+            assert f" (refused.py:{first}) cannot be compiled: " in lines[0]
+            assert f"refused.py:{line}: " in told, (name, told)
+        for word in words:
+            assert word in told, (name, told)
+        if "for a GPU" not in lines[0]:  # the simulator's words; no other error is behind them
+            assert shown == bool(full), name
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_the_host_is_told_that_it_calls_what_kernels_call(
+    device: str, run_pes: Callable, tmp_path: Path
+) -> None:
+    program = tmp_path / "on_host.py"
+    program.write_text(ON_HOST)
+    done = run_pes(1, program, timeout=100, device=device, check=True)
+    told = "pyshmem.device routines are called from kernels, not from the host, which has its own: "
+    lines = done.stdout.splitlines()
+    assert len(lines) >= 7
+    assert set(lines) == {told + "pyshmem.my_pe(), pyshmem.put(...)"}
