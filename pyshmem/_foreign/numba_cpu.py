@@ -8,6 +8,7 @@ stay what the front end made of them until a kernel's launcher takes them all. S
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,11 @@ _BOUNDSCHECK = next(hook for hook in HOOKS if hook.name == "do_boundscheck")
 _TO_NATIVE = next(hook for hook in HOOKS if hook.name == "to_native_value")
 
 
+#: Programs' own intrinsics for GPUs that have been made: with one, kernels are looked at for such code.
+FOREIGN_CODE: list[str] = []
+_ASSEMBLY = re.compile(r'\basm (?:sideeffect )?"([^"]*)"')
+
+
 class KernelLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
     """The functions of one compilation. ``assemble`` makes a launcher of it, with all that it calls.
 
@@ -106,9 +112,24 @@ class KernelLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
     def assemble(self) -> None:
         """Link, optimise and load it."""
         self._link()
+        self._refuse_what_ends_the_process()
         self._optimize_final_module()
         self._final_module.verify()
         self._finalize_final_module()
+
+    def _refuse_what_ends_the_process(self) -> None:
+        """TypingError: it has what only a GPU has, of which LLVM says nothing and ends the process."""
+        for function in self._final_module.functions:
+            name = function.name
+            if not function.is_declaration:
+                continue
+            if name.startswith("llvm.nvvm."):
+                raise errors.TypingError(f"it calls {name}, which CPUs have not")
+            known = name.startswith("llvm.") or not FOREIGN_CODE or ll.address_of_symbol(name)
+            if not known:
+                raise errors.TypingError(f"it calls {name}, which is not in this process")
+        if FOREIGN_CODE and (found := _ASSEMBLY.search(str(self._final_module))):
+            raise errors.TypingError(f"it has assembly, which is a GPU's: {found[1]}")
 
     def _link(self) -> None:
         """Take in all that it calls. Names are unique in a process, files come from several of them."""

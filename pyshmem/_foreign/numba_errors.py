@@ -17,6 +17,13 @@ from typing import Any, NamedTuple
 import numba
 from numba.core import config, errors, ir
 
+from .hooks import Hook
+
+HOOKS = (
+    Hook(errors, "TypingError"),
+    Hook(config, "FULL_TRACEBACKS"),
+    Hook(ir.Loc, "__init__", "self filename line"),
+)
 _OWN = Path(__file__).parents[1]
 _NOT_OF_USERS = (f"{_OWN}/", f"{Path(numba.__file__).parent}/", "<")
 _PLACE = re.compile(r"(?:During: .* at|Raised from|defined at) (\S.*) \((\d+)\)$")

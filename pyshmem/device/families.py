@@ -33,12 +33,6 @@ def outside_family(dtype: str, family: str) -> str:
     return f"{dtype} is not among the types of this routine: {', '.join(sorted(allowed))}{hint}"
 
 
-#: What the host is told that calls a routine.
-NOT_ON_HOST = (
-    "pyshmem.device routines are called from kernels, not from the host, which has its own: "
-    "pyshmem.my_pe(), pyshmem.put(...)"
-)
-
 #: Parameters of routines that are whole numbers; a fraction in their place is refused, not cut.
 WHOLE_NUMBERS = frozenset((
     "team", "dest_team", "ctx", "pe", "root", "nelems", "nreduce", "dst", "sst", "bsize", "nblocks",

@@ -195,6 +195,108 @@ with pyshmem.init() as job:
 """
 
 
+#: What programs register for kernels of GPUs, and what no CPU has.
+EXTENDS = """
+import math
+import numpy as np
+import pyshmem.device
+import numba.extending
+from llvmlite import ir
+from numba import cuda, types
+from numba.core.typing import signature
+from numba.cuda.extending import (
+    intrinsic, make_attribute_wrapper, overload, overload_attribute, overload_method, register_jitable,
+    register_model,
+)
+from numba.cuda.misc.special import literal_unroll
+from numba.extending import models, typeof_impl
+
+def own(x): ...
+def for_all(x): ...
+def by_numba(x): ...
+
+@overload(own)
+def _own(x):
+    return lambda x: x + 1
+
+@overload(own, target="generic")
+def _of_others(x):
+    return lambda x: x - 1000
+
+@overload(for_all, target="generic")
+def _for_all(x):
+    return lambda x: 10 * own(x)
+
+@numba.extending.overload(by_numba, target="cuda")
+def _by_numba(x):
+    return lambda x: x + 5
+
+@overload_attribute(types.Array, "first")
+def _first(a):
+    return lambda a: a[0]
+
+@overload_method(types.Array, "second_plus")
+def _second_plus(a, x):
+    return lambda a, x: a[1] + x
+
+@register_jitable
+def twice(x):
+    return 2 * x
+
+@intrinsic
+def negated(_context, x):
+    return signature(types.int64, types.int64), lambda c, builder, s, args: builder.neg(args[0])
+
+def call_of(name):
+    @intrinsic
+    def ask(_context, x):
+        def codegen(context, builder, _sig, args):
+            kind = ir.FunctionType(ir.IntType(32), [])
+            return builder.zext(builder.call(ir.Function(builder.module, kind, name), []), args[0].type)
+        return signature(types.int64, types.int64), codegen
+    return ask
+
+ptx = call_of("llvm.nvvm.read.ptx.sreg.warpid")
+nowhere = call_of("no_such_function_of_c")
+
+@intrinsic
+def written(_context, x):
+    def codegen(context, builder, _sig, args):
+        kind = ir.FunctionType(ir.VoidType(), [])
+        builder.asm(kind, "membar.gl;", "", [], True)
+        return args[0]
+    return signature(types.int64, types.int64), codegen
+
+@cuda.jit
+def registered(out):
+    out[1] = 20
+    out[0] = 7
+    out[2] = own(1)
+    out[3] = for_all(1)
+    out[4] = by_numba(1)
+    out[5] = out.first
+    out[6] = out.second_plus(3)
+    out[7] = twice(4) + negated(np.int64(1))
+    for each in literal_unroll((1, 2.5)):
+        out[8] += math.floor(each)
+
+def of(function):
+    @cuda.jit
+    def kernel(out):
+        out[0] = function(out[0])
+    return kernel
+
+out = np.zeros(9, np.int64)
+registered[1, 1](out)
+print(*out)
+for function in (ptx, nowhere, written):
+    try:
+        of(function)[1, 1](out)
+    except Exception as error:
+        print(error)
+"""
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Machine code is kept between the tests of this file, and not in the user's folder."""
@@ -218,6 +320,23 @@ def test_kernels_on_cpus_have_all_of_libdevice(run_pes: Callable, kept: dict[str
     program = HERE / "libdevice_on_cpu.py"
     done = run_pes(1, program, timeout=200, device="cpu", env=kept, check=True)
     assert done.stdout == "ok\n"
+
+
+def test_kernels_on_cpus_take_what_is_registered_for_gpus(
+    run_command: Callable, kept: dict[str, str]
+) -> None:
+    """Code that only a GPU has is refused: LLVM itself would end the process."""
+    done = run_command(
+        [sys.executable, "-c", EXTENDS], 200, PYSHMEM_DEVICE="cpu", check=True, **kept
+    )
+    numbers, *told = (line for line in done.stdout.splitlines() if not line.startswith("NUMBA"))
+    assert numbers == "7 20 2 20 6 7 23 7 3"
+    head = "kernel of.<locals>.kernel (<string>:86) cannot be compiled: "
+    assert told == [
+        head + "it calls llvm.nvvm.read.ptx.sreg.warpid, which CPUs have not",
+        head + "it calls no_such_function_of_c, which is not in this process",
+        head + "it has assembly, which is a GPU's: membar.gl;",
+    ]
 
 
 @pytest.mark.parametrize("setting", ["P2P=1", "P2P=0", "NODE_SIZE=1"])

@@ -23,6 +23,8 @@ FILES = {
     "numba_types": ("numba", "cuda"),
     "numba_simulator": ("numba", "sim"),
     "numba_cpu": ("numba", "cpu"),
+    "numba_errors": ("numba", "cpu"),
+    "numba_extending": ("numba", "cpu"),
     "triton": ("triton", "cuda"),
     "gluon": ("triton", "cuda"),
     "triton_interpreter": ("triton", "sim"),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Labels of kernels' stages, for timelines. Numba has no ``with`` in kernels: a stage is two calls."""
 
+from ...host.kernels.host_only import of_kernels
 from ..leaf import backend as leaf
 from ..leaf.backend import CPU, SIM
 from ..routine import routine
@@ -43,6 +44,4 @@ if SIM and not CPU:
     stage_begin, stage_end = routine(stage_begin), routine(stage_end)
 else:  # intrinsics, which are compiled into their caller: the begin is a variable there
     for _body in (stage_begin, stage_end):
-        _made = leaf.of_kernels(getattr(leaf, _body.__name__))
-        _made.__doc__, _made.__module__ = _body.__doc__, "pyshmem.device"
-        globals()[_body.__name__] = _made
+        globals()[_body.__name__] = of_kernels(getattr(leaf, _body.__name__), _body.__doc__)

@@ -42,7 +42,6 @@ else:
     from .compiled.combine import *  # noqa: F403
     from .compiled.elements import *  # noqa: F403
     from .compiled.llvm import checked_routine, register_jitable
-    from .compiled.llvm import of_kernels as of_kernels
     from .compiled.messages import *  # noqa: F403
 
     if CPU:

@@ -26,6 +26,35 @@ from ..._core.library import finished
 _PACKAGE = str(Path(__file__).parents[2])
 
 
+#: What the host is told that calls a routine of kernels.
+NOT_ON_HOST = (
+    "pyshmem.device routines are called from kernels, not from the host, which has its own: "
+    "pyshmem.my_pe(), pyshmem.put(...)"
+)
+
+
+def _refuse_host(*_given: Any, **_named: Any) -> None:
+    raise RuntimeError(NOT_ON_HOST)
+
+
+def name_in_kernels(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands for ``function``, of which kernels are made, and cannot be called by the host."""
+
+    @functools.wraps(function)
+    def routine(*_given: Any, **_named: Any) -> Any:
+        _refuse_host()
+
+    return routine
+
+
+def of_kernels(made: Any, doc: str | None) -> Any:
+    """A routine that is an object of the compiler's, which knows no words for the host that calls it."""
+    plain = type(made)
+    made.__class__ = type(plain.__name__, (plain,), {"__call__": _refuse_host})
+    made.__doc__, made.__module__ = doc, "pyshmem.device"
+    return made
+
+
 class Language(NamedTuple):
     """A way in which kernels run as Python."""
 

@@ -7,6 +7,7 @@ from numba.core import errors
 from numba.cuda import types
 from numba.cuda.typing import signature
 
+from ....host.kernels.host_only import of_kernels
 from ...families import mismatch, outside_family
 from . import llvm
 from .llvm import I64, array_type, arrayobj, i64, intrinsic
@@ -44,9 +45,7 @@ def array_from(locate: Callable[..., int]):
 
         return signature(array, array, kind), codegen
 
-    made = llvm.of_kernels(intrinsic(typing))
-    made.__doc__ = locate.__doc__
-    return made
+    return of_kernels(intrinsic(typing), locate.__doc__)
 
 
 def _kind(array) -> tuple[str, int, str]:

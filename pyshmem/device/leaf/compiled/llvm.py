@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What leaf primitives are made of when Numba compiles them, for GPUs and for the CPU alike."""
 
-import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
 
 from llvmlite import ir
 from numba.core import errors
@@ -13,14 +11,8 @@ from numba.cuda.np import numpy_support
 from numba.cuda.typing import signature
 
 from ...._foreign import environment
-from ...families import (
-    BY_NUMBER,
-    NOT_ON_HOST,
-    WHOLE_NUMBERS,
-    layout_message,
-    not_an_array,
-    not_whole,
-)
+from ....host.kernels.host_only import name_in_kernels
+from ...families import BY_NUMBER, WHOLE_NUMBERS, layout_message, not_an_array, not_whole
 
 FOR_CPU = environment.compiles_for_cpu()
 if FOR_CPU:  # numba-cuda has its own, for its own target
@@ -110,32 +102,12 @@ def _is_whole(kind) -> bool:
     return isinstance(types.unliteral(kind), whole)
 
 
-_Intrinsic: Any = type(with_arity(0, lambda: None))  # Numba's, or numba-cuda's
-
-
-class _OfKernels(_Intrinsic):
-    """An intrinsic that kernels call by its own name."""
-
-    def __call__(self, *_given, **_named):
-        raise RuntimeError(NOT_ON_HOST)
-
-
-def of_kernels(made):
-    """A routine that is an intrinsic; Numba has no way to say what the host is told that calls it."""
-    made.__class__ = _OfKernels
-    return made
-
-
 def checked_routine(function: Callable) -> Callable:
     """A public routine, for the integers that a kernel has; a float in place of one is refused.
 
     What is returned is the routine's name in kernels, which the host cannot call.
     """
-    shown = inspect.signature(function)
-
-    @functools.wraps(function)
-    def routine(*_given, **_named):
-        raise RuntimeError(NOT_ON_HOST)
+    shown, routine = inspect.signature(function), name_in_kernels(function)
 
     @overload(routine, strict=False)
     @overload(function, strict=False)

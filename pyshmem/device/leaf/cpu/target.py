@@ -21,13 +21,20 @@ from numba.core import cgutils, errors, typing
 from numba.core.decorators import jit
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUTarget
-from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, target_registry
+from numba.core.target_extension import (
+    CPU,
+    CUDA,
+    dispatcher_registry,
+    jit_registry,
+    target_registry,
+)
 from numba.cuda.simulator.kernel import FakeCUDAKernel
 from numba.extending import intrinsic
 from numba.extending import register_jitable as register_jitable
+from numba.extending import register_model as _register_of_numba
 
 from ...._core.library import ffi, lib, setting_number
-from ...._foreign import numba_cpu
+from ...._foreign import numba_cpu, numba_extending
 from ....host.kernels.host_only import Language
 from ..sim import source
 from ..sim.arrays import ELEMENTS
@@ -103,8 +110,8 @@ def _not_on_gpus(what: str) -> Exception:
     return errors.TypingError(f"{what}: compilers for GPUs do not take it, {ELEMENTS}")
 
 
-class KernelTarget(CPU):
-    """What overloads of any target and of the CPU's apply to."""
+class KernelTarget(CUDA, CPU):  # type: ignore[misc, unused-ignore]
+    """What overloads of any target apply to, of the target ``cuda`` before the CPU's."""
 
 
 class _Typing(typing.Context):
@@ -200,7 +207,19 @@ class KernelDispatcher(numba_cpu.KernelDispatcher):
     targetdescr = _Target(NAME)
 
 
+def _register_model(kind: Any) -> Callable[[Any], Any]:
+    """``numba.cuda.extending.register_model``: of the host's functions and of kernels."""
+
+    def register(model: Any) -> Any:
+        KernelDispatcher.targetdescr.target_context.data_model_manager.register(kind, model)
+        made: Any = _register_of_numba
+        return made(kind)(model)
+
+    return register
+
+
 halves.install()
+numba_extending.install(_register_model)
 target_registry[NAME] = KernelTarget
 dispatcher_registry[KernelTarget] = KernelDispatcher
 

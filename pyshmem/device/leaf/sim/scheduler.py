@@ -25,8 +25,7 @@ from numba.cuda.simulator import kernelapi
 
 from ...._core.library import lib
 from ...._foreign.numba_simulator import push_context
-from ....host.kernels.host_only import Language, refused, stand_ins_in
-from ...families import NOT_ON_HOST
+from ....host.kernels.host_only import NOT_ON_HOST, Language, refused, stand_ins_in
 from .arrays import KernelLocal, KernelShared
 
 WARP = 32
