@@ -98,6 +98,10 @@ def take_more() -> None:
         return mark
 
     vars(testing)["skip_on_cudasim"] = skip
+    support = vars(importlib.import_module("numba.cuda.tests.support"))
+    for mixin in ("MemoryLeakMixin", "EnableNRTStatsMixin"):  # what leaks of a GPU's memory
+        for method in ("setUp", "tearDown"):
+            delattr(support[mixin], method)
 
 
 def compile_libdevice(module: Any) -> None:
