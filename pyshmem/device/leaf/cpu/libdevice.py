@@ -156,10 +156,10 @@ _double_of = _as(types.float64, _DOUBLE, types.int64)
 
 
 @register_jitable
-def _bytes_chosen(both: Any, chosen: Any) -> Any:
+def _picked_bytes(both: Any, selector: Any) -> Any:
     made = 0
     for at in range(4):
-        made |= (both >> 8 * (chosen >> 4 * at & 7) & 255) << 8 * at
+        made |= (both >> 8 * (selector >> 4 * at & 7) & 255) << 8 * at
     return made
 
 
@@ -209,7 +209,7 @@ _IN_PYTHON |= {
     "umul24": lambda a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF),
     "double2hiint": lambda a: _bits_of(a) >> 32, "double2loint": lambda a: _bits_of(a),
     "hiloint2double": lambda a, b: _double_of((np.int64(a) << 32) | (np.int64(b) & 0xFFFFFFFF)),
-    "byte_perm": lambda a, b, s: _bytes_chosen((np.int64(b) << 32) | (np.int64(a) & 0xFFFFFFFF), s),
+    "byte_perm": lambda a, b, s: _picked_bytes((np.int64(b) << 32) | (np.int64(a) & 0xFFFFFFFF), s),
     "sincos": lambda a: (math.sin(a), math.cos(a)), "sincospi": lambda a: (sinpi(a), cospi(a)),
 }  # fmt: skip
 _IN_PYTHON |= {
