@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Memory that was not made on a heap, and that the members of a team have registered: where the others' is, and how it
- * is reached. Put and get of the host reach it, those on streams where it is a GPU's, and so does ptr where it is mapped;
- * nothing else does. */
+ * is reached. Put and get of the host reach it, those on streams where it is a GPU's, and so does ptr where it is
+ * mapped; nothing else does. */
 #pragma once
 
 #include <stdatomic.h>

@@ -39,8 +39,7 @@ int ishmemx_put_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, siz
 
     if (status || !nbytes)
         return status;
-    if ((status = reach_bytes(dest, nbytes, world, "dest", &peer)) ||
-        (status = pysh_stream_local(source, "source")))
+    if ((status = reach_bytes(dest, nbytes, world, "dest", &peer)) || (status = pysh_stream_local(source, "source")))
         return status;
     return peer ? pysh.accel->streams->copy(peer, source, nbytes, stream)
                 : pysh_stream_request_bytes(PYSH_OP_PUT, dest, source, nbytes, world, stream);
@@ -52,8 +51,7 @@ int ishmemx_get_on_stream(ishmemx_ctx_t ctx, void *dest, const void *source, siz
 
     if (status || !nbytes)
         return status;
-    if ((status = reach_bytes(source, nbytes, world, "source", &peer)) ||
-        (status = pysh_stream_local(dest, "dest")))
+    if ((status = reach_bytes(source, nbytes, world, "source", &peer)) || (status = pysh_stream_local(dest, "dest")))
         return status;
     return peer ? pysh.accel->streams->copy(dest, peer, nbytes, stream)
                 : pysh_stream_request_bytes(PYSH_OP_GET, dest, source, nbytes, world, stream);
