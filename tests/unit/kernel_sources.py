@@ -638,6 +638,27 @@ def taken_local(a, b):
     a[0] = mine[0] + np.float64(3) + np.inf
 
 
+def refused_ufunc_out(a, b):
+    np.sin(a, out=b)
+
+
+def refused_length_of_a_function(a, b):
+    b[0] = _first_of(a, len(a))
+
+
+def refused_length_by_name(a, b):
+    b[0] = _first_of(a, length=FOUR * 2)
+
+
+def array_ufunc_of_no_gpu(a, b):
+    np.deg2rad(a, b)
+    np.matmul(a, b, a)
+
+
+def array_part_in_place(a, b):
+    a[1:] /= b[1:]
+
+
 def taken_inner(a, b):
     def add(x):
         return x + 1
@@ -664,6 +685,33 @@ def taken_sum(a, b):
 
 def taken_reshape(a, b):
     b[0] = a.reshape((2, 2))[1, 1]
+
+
+def taken_ufunc_of_whole_arrays(a, b):
+    np.sin(a, b)
+    np.fmax(a, b, a)
+    np.arctan2(1.0, a, b)
+
+
+@cuda.jit(device=True)
+def _first_of(x, length):
+    ours = cuda.shared.array(length, np.float64)
+    ours[0] = x[0]
+    return ours[0]
+
+
+@cuda.jit(device=True)
+def _first_by_another(x, length):
+    return _first_of(x, length)
+
+
+def taken_length_of_a_function(a, b):
+    k = 4
+    b[0] = _first_of(a, length=k)
+
+
+def taken_length_of_an_inner_function(a, b):
+    b[0] = _first_by_another(a, FOUR)
 
 
 def taken_own_name(a, b):

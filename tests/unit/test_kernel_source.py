@@ -48,6 +48,19 @@ def test_what_gpus_do_not_do_with_arrays_is_refused_when_it_runs(name: str, job:
         cuda.jit(kernel_sources.KERNELS[name])[1, 1](a, b)
 
 
+def test_whole_arrays_are_written_and_changed_in_place(job: None) -> None:
+    @cuda.jit
+    def kernel(a: np.ndarray, b: np.ndarray) -> None:
+        np.fmax(a, 4.0, a)
+        a /= b
+        b /= 2.0
+
+    a, b = pyshmem.ones(4, heap="device"), pyshmem.full(4, 8.0, heap="device")
+    kernel[1, 1](a, b)
+    assert pyshmem.to_numpy(a).tolist() == [0.5] * 4
+    assert pyshmem.to_numpy(b).tolist() == [4.0] * 4
+
+
 def test_a_reshape_in_fortrans_order_is_no_copy() -> None:
     """It compiles; where the strides allow no such view, a GPU ends the thread without a word."""
 

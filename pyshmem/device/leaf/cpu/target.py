@@ -93,15 +93,9 @@ _IN_PLACE = frozenset(
         operator.iadd,
         operator.isub,
         operator.imul,
-        operator.itruediv,
         operator.ifloordiv,
         operator.imod,
         operator.ipow,
-        operator.ilshift,
-        operator.irshift,
-        operator.iand,
-        operator.ior,
-        operator.ixor,
     ]
 )
 

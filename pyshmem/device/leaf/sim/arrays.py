@@ -39,6 +39,14 @@ _NO_ATTRIBUTES = (
 _FUNCTIONS = (
     "sum prod mean std var any all argmin argmax count_nonzero searchsorted size shape nansum"
 )
+#: Functions by elements that take whole arrays where an array for the results is the last argument, or
+#: the array is changed in place.
+_INTO = (
+    "arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or bitwise_xor "
+    "conjugate cos cosh deg2rad degrees divide equal fmax fmin greater greater_equal hypot invert "
+    "isnan left_shift less less_equal log log10 log2 logical_and logical_not logical_or "
+    "logical_xor maximum minimum not_equal rad2deg radians right_shift sin sinh tan tanh"
+)
 #: Of these, those that take the array alone; methods too.
 _WHOLE = "sum prod mean std var any all argmax argmin"
 _PACKAGE = str(Path(__file__).parents[3])
@@ -127,14 +135,18 @@ class KernelArray(np.ndarray):
         return value in self.view(np.ndarray)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
-        if method == "__call__" and any(isinstance(x, np.ndarray) and x.ndim for x in inputs):
+        out = named.get("out", ())
+        whole = any(isinstance(x, np.ndarray) and x.ndim for x in (*inputs, *out))
+        into = bool(out) and ufunc.__name__ in _INTO.split()
+        if method == "__call__" and whole and not into:
             _refuse(f"{ufunc.__name__} of a whole array")
         plain = [x.view(np.ndarray) if isinstance(x, KernelArray) else x for x in inputs]
-        if out := named.get("out"):
+        if out:
             named["out"] = tuple(
                 x.view(np.ndarray) if isinstance(x, KernelArray) else x for x in out
             )
-        return getattr(ufunc, method)(*plain, **named)
+        found = getattr(ufunc, method)(*plain, **named)
+        return out[0] if len(out) == 1 else found
 
     def __array_function__(self, function: Any, kinds: Any, given: Any, named: Any) -> Any:
         if function.__name__ not in _FUNCTIONS.split():

@@ -20,6 +20,7 @@ from .callees import is_callable
 Value = Callable[[ast.AST], Any]
 
 _LITERAL = "kernels print numbers, and texts as they are"
+_MEMORY = ("local.array", "shared.array")
 _SHAPE = "its shape is a number, or a global constant"
 
 
@@ -199,7 +200,7 @@ def _of_call(node: ast.Call, names: Names, value: Value) -> str:
     if not isinstance(called, ast.Attribute):
         return ""
     text = ast.unparse(called)
-    if text.endswith(("local.array", "shared.array")):
+    if text.endswith(_MEMORY):
         return _of_memory(node, names, value)
     if ".atomic." in text and len(node.args) > 1:
         index = node.args[1]
@@ -230,6 +231,13 @@ def _of_memory(node: ast.Call, names: Names, value: Value) -> str:
     dtype = node.args[1] if len(node.args) > 1 else named.get("dtype")
     if dtype is not None and value(dtype) in (int, float, bool, complex):
         return f"{ast.unparse(node)}: its dtype is one of NumPy's or Numba's"
+    if _is_no_shape(shape, names, value):
+        return f"{ast.unparse(node)}: {_SHAPE}"
+    return ""
+
+
+def _is_no_shape(shape: ast.AST | None, names: Names, value: Value) -> bool:
+    """Does it name a length that no compiler knows?"""
     for one in shape.elts if isinstance(shape, (ast.Tuple, ast.List)) else [shape]:
         parts = [] if one is None else list(ast.walk(one))
         known = isinstance(one, ast.Attribute) and value(one) is not None
@@ -240,7 +248,33 @@ def _of_memory(node: ast.Call, names: Names, value: Value) -> str:
             or (isinstance(one, ast.Attribute) and not known)
             or (isinstance(one, ast.Name) and one.id in names.parameters)
         ):
-            return f"{ast.unparse(node)}: {_SHAPE}"
+            return True
+    return False
+
+
+def shapes_given(tree: ast.FunctionDef) -> list[tuple[int, str]]:
+    """Parameters of a function for kernels, with their places, that are lengths of its memory.
+
+    They are constants where all callers give such: the compiler makes a function of each.
+    """
+    parameters = [one.arg for one in (*tree.args.posonlyargs, *tree.args.args)]
+    lengths = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(_MEMORY):
+            given = [*node.args[:1], *(one.value for one in node.keywords if one.arg == "shape")]
+            parts = (part for one in given for part in getattr(one, "elts", [one]))
+            lengths |= {one.id for one in parts if isinstance(one, ast.Name)}
+    return [(k, name) for k, name in enumerate(parameters) if name in lengths]
+
+
+def of_shapes(node: ast.Call, shapes: list[tuple[int, str]], names: Names, value: Value) -> str:
+    """What is said of a call of a function that has ``shapes_given``."""
+    named = {one.arg: one.value for one in node.keywords}
+    for place, name in shapes:
+        given = node.args[place] if place < len(node.args) else named.get(name)
+        computed = isinstance(given, (ast.Call, ast.Subscript))
+        if given is not None and (computed or _is_no_shape(given, names, value)):
+            return f"{ast.unparse(given)} for {name}, a length of memory: {_SHAPE}"
     return ""
 
 

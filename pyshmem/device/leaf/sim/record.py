@@ -156,6 +156,7 @@ def _atomic(plain: Callable[..., Any]) -> Callable[..., Any]:
 def install() -> None:
     """Put records around what kernels do with elements."""
     get, put = KernelArray.__getitem__, KernelArray.__setitem__
+    by_elements = KernelArray.__array_ufunc__
 
     def getitem(self: Any, index: Any) -> Any:
         found = get(self, index)
@@ -167,7 +168,16 @@ def install() -> None:
         _element(self, index, "w", value)
         put(self, index, value)
 
+    def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        found = by_elements(self, ufunc, method, *inputs, **named)
+        for code, arrays in (("r", inputs), ("w", named.get("out", ()))):
+            for one in arrays:
+                if isinstance(one, KernelArray):
+                    _element(one, (), code, one.view(np.ndarray))
+        return found
+
     KernelArray.__getitem__ = getitem  # type: ignore[method-assign]
+    KernelArray.__array_ufunc__ = array_ufunc  # type: ignore[method-assign]
     KernelArray.__setitem__ = setitem  # type: ignore[method-assign]
     numba_simulator.around_atomics(_atomic)
 

@@ -101,6 +101,10 @@ def _of_call(node: ast.Call, names: dict[str, Any]) -> str:
     made = ast.unparse(node.func).endswith(("local.array", "shared.array"))
     if made and node.args and any(isinstance(one, ast.Call) for one in ast.walk(node.args[0])):
         return f"{ast.unparse(node)}: its shape is a number, or a global constant"
+    if isinstance(called, np.ufunc) and node.keywords:
+        return (
+            f"numpy.{called.__name__}({node.keywords[0].arg}=...): its arguments have no names here"
+        )
     if maker := _makers().get(id(called)):
         return f"numpy.{maker}: {_ARRAYS}"
     if _copies(node.func, names):
@@ -199,10 +203,16 @@ def refused(function: types.FunctionType, returns: bool) -> Iterator[tuple[int, 
         return
     before = function.__code__.co_firstlineno - 1
     names, inner = _names(function), forms.names_of(tree)
+    if returns:  # what it is given may be constants: its callers are looked at
+        inner = inner._replace(parameters=frozenset())
     value = functools.partial(_value, names=names)
     for statement in tree.body:
         for node, parent in ((statement, tree), *_nodes(statement)):
-            if told := _of(node, parent, names) or forms.said_of(node, inner, value):
+            if told := (
+                _of(node, parent, names)
+                or forms.said_of(node, inner, value)
+                or _of_shapes(node, inner, value)
+            ):
                 yield before + getattr(node, "lineno", 1), told
     for name, line, parameters in forms.divided(tree):
         if not parameters:
@@ -213,6 +223,23 @@ def refused(function: types.FunctionType, returns: bool) -> Iterator[tuple[int, 
                 before + node.lineno,
                 "return with a value: kernels return nothing, they write into arrays",
             )
+
+
+def _of_shapes(node: ast.AST, names: forms.Names, value: forms.Value) -> str:
+    """What is said of a call of a function for kernels that takes memory as long as it is told."""
+    if not isinstance(node, ast.Call):
+        return ""
+    called = value(node.func)
+    function = getattr(called, "fn", None) or getattr(called, "py_func", None)
+    if not isinstance(function, types.FunctionType):
+        return ""
+    return forms.of_shapes(node, _shapes_given(function), names, value)
+
+
+@functools.lru_cache(maxsize=1024)
+def _shapes_given(function: types.FunctionType) -> list[tuple[int, str]]:
+    tree = _tree(function)
+    return forms.shapes_given(tree) if tree else []
 
 
 def _divided(name: str) -> str:
