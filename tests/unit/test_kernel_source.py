@@ -61,6 +61,21 @@ def test_whole_arrays_are_written_and_changed_in_place(job: None) -> None:
     assert pyshmem.to_numpy(b).tolist() == [4.0] * 4
 
 
+@pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaWarning", "ignore::RuntimeWarning")
+def test_numbas_generators_of_random_numbers_run(job: None) -> None:
+    """Functions that Numba compiles for the simulator ask for arrays' layouts, which kernels may not."""
+    from numba.cuda.random import create_xoroshiro128p_states, xoroshiro128p_uniform_float32
+
+    @cuda.jit
+    def kernel(states: np.ndarray, found: np.ndarray) -> None:
+        i = cuda.grid(1)
+        found[i] = xoroshiro128p_uniform_float32(states, i)
+
+    states, found = create_xoroshiro128p_states(8, seed=1), pyshmem.zeros(8, heap="device")
+    kernel[1, 8](states, found)
+    assert len({x for x in pyshmem.to_numpy(found).tolist() if 0 <= x < 1}) == 8
+
+
 def test_a_reshape_in_fortrans_order_is_no_copy() -> None:
     """It compiles; where the strides allow no such view, a GPU ends the thread without a word."""
 

@@ -52,14 +52,20 @@ _WHOLE = "sum prod mean std var any all argmax argmin"
 _PACKAGE = str(Path(__file__).parents[3])
 #: Files that stand between a kernel and the question whether it may, and those that may.
 _BETWEEN = (__file__, str(Path(__file__).with_name("record.py")), str(Path(numba.__file__).parent))
-_FREE = (_PACKAGE, str(Path(np.__file__).parent))
+#: Of Numba, what finds the types of arguments of a function that it compiles for a kernel.
+_TYPES = str(Path(numba.__file__).parent / "core")
+_FREE = (_PACKAGE, str(Path(np.__file__).parent), _TYPES)
 ELEMENTS = "kernels compute element by element"
 
 
 def _asking() -> FrameType:
     """Who does something with an array: a kernel, or the library."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_BETWEEN):
+    while (
+        frame.f_back is not None
+        and frame.f_code.co_filename.startswith(_BETWEEN)
+        and not frame.f_code.co_filename.startswith(_TYPES)
+    ):
         frame = frame.f_back
     return frame
 
