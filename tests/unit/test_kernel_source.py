@@ -61,6 +61,23 @@ def test_whole_arrays_are_written_and_changed_in_place(job: None) -> None:
     assert pyshmem.to_numpy(b).tolist() == [4.0] * 4
 
 
+def test_records_are_copied_as_a_whole() -> None:
+    pair = np.dtype([("i", np.int32), ("j", np.float32, (2,))])
+
+    @cuda.jit
+    def kernel(a: np.ndarray, b: np.ndarray) -> None:
+        ours = cuda.shared.array(2, pair)
+        ours[0] = a[1]
+        b[0] = ours[0]
+        b[1].i = ours[0].i + 1
+
+    a, b = np.zeros(2, pair), np.zeros(2, pair)
+    a[1] = (7, (1.5, 2.5))
+    kernel[1, 1](a, b)
+    assert b[0] == a[1]
+    assert b[1]["i"] == 8
+
+
 @pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaWarning", "ignore::RuntimeWarning")
 def test_numbas_generators_of_random_numbers_run(job: None) -> None:
     """Functions that Numba compiles for the simulator ask for arrays' layouts, which kernels may not."""

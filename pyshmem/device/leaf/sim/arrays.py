@@ -115,6 +115,8 @@ class KernelArray(np.ndarray):
         return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(value, FakeWithinKernelCUDAArray):
+            value = unwrapped(value)  # a record, whose fields kernels read as attributes
         if not (isinstance(value, tuple) and self.ndim == 1 and isinstance(index, slice)):
             _refuse_parts(value)  # Numba stores a tuple into a part, not an array
         if type(index) is not int:
