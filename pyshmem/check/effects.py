@@ -340,7 +340,7 @@ def _atomic(op: str, fetches: bool, value: Any = None) -> Describe:
             return [("a", *place, done, change, seen, True)]
 
         # Another PE may see the new value before the result is recorded here.
-        begun: Effects = [] if op == "get" else [("b", *place[:3], op, change)]
+        begun: Effects = [] if op == "get" else [("b", *place[:4], op, change)]
         return begun, behind
 
     return describe

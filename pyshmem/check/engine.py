@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .clocks import ATOMIC, Clock, Event, Kind, Lane, Lanes, Programs
 from .shadow import Access, Cell, Shadow
-from .words import Wait, Word
+from .words import Begun, Wait, Word
 
 Ranges = Iterable[tuple[int, int]]
 Agent = tuple[int, int]  # PE, and number there: 0 is the host's
@@ -439,28 +439,39 @@ class Engine:
     ) -> None:
         """An atomic operation, or a signal; ``carried``: the data that came before it."""
         kind, ctx = (Kind.AT_ONCE, ATOMIC) if at_once else (Kind.DELIVERED, ctx)
-        event = self._number(call, kind, pe, ctx)
-        mode = "atomic read" if op == "get" else "atomic write"
-        self._access(call, event, mode, pe, heap, ((low, high),), True)
         block = self._heaps[heap].block(low)
-        if block is None or block.internal:
+        word = None if block is None or block.internal else block.word(pe, low)
+        begun = word.ended(call.agent) if word and at_once else None
+        event = begun.event if begun else None
+        if event is None:
+            event = self._number(call, kind, pe, ctx)
+            mode = "atomic read" if op == "get" else "atomic write"
+            self._access(call, event, mode, pe, heap, ((low, high),), True)
+        if block is None or word is None:
             return
         released = self._released_to(call, pe)
-        word = block.word(pe, low)
-        word.begun.pop(call.agent, None)
         if fetched is not None or (at_once and op == "other"):  # of a value not known: all
             word.heard_by(call.clock, None, fetched, self.lanes)
         if op != "get":
             self._change(call, block, pe, low, op, value, released, (event, *carried))
 
     def _atomic_begins(
-        self, call: _Call, pe: int, heap: int, low: int, op: str, value: int | None
+        self, call: _Call, pe: int, heap: int, low: int, high: int, op: str, value: int | None
     ) -> None:
-        """An atomic operation that fetches: from here on others may see what it does."""
+        """An atomic operation that fetches: from here on others may see what it does, and know of it.
+
+        A comparison writes nothing where it fails: its access is noted when that is known.
+        """
         block = self._heaps[heap].block(low)
-        if block is not None and not block.internal:
-            released = self._released_to(call, pe)
-            block.word(pe, low).begun[call.agent] = op, value, released
+        if block is None or block.internal:
+            return
+        event = None
+        if op != "compare":
+            event = self._number(call, Kind.AT_ONCE, pe, ATOMIC)
+            mode = "atomic read" if op == "get" else "atomic write"
+            self._access(call, event, mode, pe, heap, ((low, high),), True)
+        one = Begun(op, value, self._released_to(call, pe), event)
+        block.word(pe, low).begun.setdefault(call.agent, []).append(one)
 
     # ---- order -----------------------------------------------------------------------------------
 

@@ -27,6 +27,15 @@ class Change(NamedTuple):
     plain: Any = None  # the access, of one that is not atomic and no signal
 
 
+class Begun(NamedTuple):
+    """An atomic operation whose result is not recorded yet; others may have seen what it does."""
+
+    op: str
+    value: int | None
+    released: Clock
+    event: tuple[int, int] | None  # its access; None: it may turn out to write nothing
+
+
 class Wait(NamedTuple):
     """A wait or a test that has succeeded."""
 
@@ -44,8 +53,8 @@ class Word:
     def __init__(self, value: int | None) -> None:
         self.value = value  # after the last change
         self.changes: list[Change] = []
-        #: By agent: an atomic operation that has begun, and of which it is not known whether it is done.
-        self.begun: dict[int, tuple[str, int | None, Clock]] = {}
+        #: By agent: atomic operations that have begun, and of which nothing says yet that they are done.
+        self.begun: dict[int, list[Begun]] = {}
         self._old: Clock | None = None  # what those released that are no longer kept
 
     def change(
@@ -66,6 +75,14 @@ class Word:
             self.value = None
         self.changes.append(Change(op, self.value, released, known, at, plain))
 
+    def ended(self, agent: int) -> Begun | None:
+        """The first operation of an agent that has begun: its result is known now."""
+        several = self.begun.get(agent)
+        first = several.pop(0) if several else None
+        if several == []:
+            del self.begun[agent]
+        return first
+
     def forget_old(self, lanes: Lanes) -> None:
         """Of very many changes the first half is kept as one."""
         if len(self.changes) <= _MOST:
@@ -85,9 +102,11 @@ class Word:
         """
         if self._old is not None:
             clock.join(self._old, lanes)
-        for op, value, released in self.begun.values():
-            if _may_be_seen(op, value, wait, seen):
-                clock.join(released, lanes)
+        for one in (one for several in self.begun.values() for one in several):
+            if _may_be_seen(one.op, one.value, wait, seen):
+                clock.join(one.released, lanes)
+                if one.event is not None:
+                    clock.know(*one.event, lanes)
         latest = range(len(self.changes) - 1, -1, -1)
         first = next((n for n in latest if _knows(clock, self.changes[n], lanes)), -1)
         last = self._last_heard(first, wait, seen)

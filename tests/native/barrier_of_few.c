@@ -5,6 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Of the library: barriers have no names here, for check_first is 0. */
+pysh_state_t pysh;
+void pysh_exchange_name_barrier(pysh_exchange_t *own, uint32_t epoch, const char *routine) {
+    (void)own, (void)epoch, (void)routine;
+}
+
 static int failures, pauses;
 static pysh_control_t *control;
 

@@ -329,7 +329,7 @@ def watched(
         objects = compile_objects(
             [*command, f"-I{folder}", f"-I{SOURCES}", f"-I{ROOT}"], LIBRARY, folder
         )
-        return [*options, *objects, "-lpthread", "-ldl"]
+        return [*options, *objects, "-lpthread", "-ldl", "-lm"]
 
     return compile_library
 

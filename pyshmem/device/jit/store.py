@@ -60,7 +60,8 @@ def take(
 ) -> Any:
     """What Numba is given for a device function: of a public routine, its text from the store."""
     name = function.__name__
-    if ROUTINES.get(name) is not function or not library.setting_number("KERNEL_STORE"):
+    own = getattr(ROUTINES.get(name), "__wrapped__", None)  # without what the host is told
+    if own is not function or not library.setting_number("KERNEL_STORE"):
         return compile_it()
     key = _key(name, arguments, options)
     if key is None:

@@ -248,7 +248,7 @@ def _atomically(
 ) -> Any:
     """``did``, an atomic operation on each element, between its records; it returns the old values."""
     places, name = _words_of(pointers, mask), _name("atomic")
-    begun = [("b", *place[:3], op, values[n]) for n, place in places]
+    begun = [("b", *place[:4], op, values[n]) for n, place in places]
     order = _released(sem)
     _write(name, [*order, *begun] if places else [])
     result = did()

@@ -300,7 +300,7 @@ def test_p_refuses_what_a_dtype_of_bytes_cannot_hold(job, dtype, value, error):
 def test_more_elements_than_there_are_numbers_for(job):
     a = pyshmem.zeros(8, np.int64)
     for call in (pyshmem.collect, pyshmem.alltoall, pyshmem.sum_reduce):
-        with pytest.raises(ValueError, match=r"but \w+ has"):
+        with pytest.raises(ValueError, match=r"but (\w+ )?has"):
             call(a, a, nelems=2**70)
     with pytest.raises(OverflowError, match=f"dst is {2**70}, which is outside int64"):
         pyshmem.iput(a, a, 0, dst=2**70, nelems=1)
