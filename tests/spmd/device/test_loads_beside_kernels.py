@@ -28,7 +28,7 @@ def wait_for_the_host(sig, out):
 
 @cuda.jit
 def poll_for_the_host(word, turns):
-    """In a loop of its own, which ends by itself after a while."""
+    """In a loop of its own, until the host has written, or after a minute."""
     turn = 0
     while cuda.atomic.add(word, 0, 0) == 0 and turn < turns[0]:
         cuda.nanosleep(1_000_000)
@@ -112,11 +112,15 @@ def test_a_first_use_beside_a_kernel_that_waits_says_what_to_prepare(job, waitin
 def test_a_first_use_beside_a_kernel_that_polls_says_so_and_ends_by_the_time_out(
     job, monkeypatch, capfd
 ):
-    """Nobody can tell such a kernel from one that computes: the load goes on once it has ended."""
+    """Nobody can tell such a kernel from one that computes: the load goes on once it has ended.
+
+    It polls for as long as any PE may take to compile the collective: one whose kernel had ended before
+    would go on into a collective that the others have given up.
+    """
     if job.device != "cuda":
         pytest.skip("a simulator loads at any time")
     and_reduce, dest, source = pyshmem.and_reduce, *calls(job, np.int16)[2][1:3]
-    word, turns = (pyshmem.array(np.array([n]), heap="device") for n in (0, 4000))
+    word, turns = (pyshmem.array(np.array([n]), heap="device") for n in (0, 60_000))
     shmem.prepare(poll_for_the_host, word, turns)
     monkeypatch.setattr(stream_kernels, "_PATIENCE", 1.0)
     monkeypatch.setattr(stream_kernels, "setting_number", lambda name: 2 * 10**9)
@@ -126,7 +130,9 @@ def test_a_first_use_beside_a_kernel_that_polls_says_so_and_ends_by_the_time_out
     with pytest.raises(pyshmem.ShmemTimeout, match=r"prepare\('and_reduce', dtype='int16'\)"):
         and_reduce(dest, source)
     assert "and_reduce, whose kernel is not loaded, waits for the kernels" in capfd.readouterr().err
-    own.synchronize()  # it has polled so often
+    pyshmem.barrier_all()
+    pyshmem.p(word, 1, job.my_pe)
+    own.synchronize()
     pyshmem.barrier_all()
     monkeypatch.undo()
     and_reduce(dest, source)
