@@ -11,6 +11,7 @@ import torch
 
 from ..._core.errors import UnsupportedError
 from ..._torch.arguments import check_apart
+from ..._torch.staging import capturing
 from ...host.job import runtime
 from ...host.teams.team import TEAM_WORLD, Team
 from .._shared.algorithm import NEVER, Rows, choose
@@ -18,7 +19,12 @@ from .._shared.arguments import check_tensor, look, look_at_once, on_tensors
 from .._shared.batch_invariant import INVARIANT, check_units, takes_batch_invariant
 from .._shared.team_numbers import number
 from .._shared.workspace import Workspace, workspace
-from ..formats.table import BLOCK_FORMATS, check_global_scale, global_scale_tensor
+from ..formats.table import (
+    BLOCK_FORMATS,
+    check_global_scale,
+    compared_global_scale,
+    global_scale_tensor,
+)
 from ..formats.table import lacks_fp8 as _lacks_fp8
 from . import launch as norm_launch
 from .launch import GROUP, NORMS, Request
@@ -195,7 +201,7 @@ def _agree(space: Workspace, given: Request, algorithm: str | None) -> None:
     facts = (
         tuple(given.x.shape), given.x.dtype, given.weight.dtype, given.residual is not None,
         given.bias is not None, given.eps, given.norm, given.quantize, algorithm,
-        given.global_scale is not None,
+        compared_global_scale(given.global_scale, space.checks, space.checking and not capturing()),
     )  # fmt: skip
     space.agree(_NAME, *facts)
 

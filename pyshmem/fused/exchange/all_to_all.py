@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..._core import errors
+from ..._torch.staging import capturing
 from ..._torch.teams import TAGS, team_of
 from ...host.job import runtime
 from ...host.teams.team import TEAM_WORLD, Team
@@ -18,6 +19,7 @@ from .._shared.team_numbers import check_input, number
 from .._shared.workspace import Workspace, workspace
 from ..formats.api import swizzle, unswizzle
 from ..formats.block_tensor import BlockTensor, checked
+from ..formats.table import compared_global_scale
 from . import kernels
 from .launch import algorithm_of, as_units, by_flags, even, in_turn, move
 
@@ -198,9 +200,9 @@ def _gather_blocks(x: BlockTensor, team: Team, algorithm: str | None, out: Any) 
     data, scales, format_ = checked("x", x)
     if data.dim() < 2:
         raise ValueError(f"x.elements has size {tuple(data.shape)}; rows are along dimension 0")
-    workspace(team).agree(
-        "format of low_latency_all_gather", x.quantize, x.global_scale is not None
-    )
+    space = workspace(team)
+    unit = compared_global_scale(x.global_scale, space.checks, space.checking and not capturing())
+    space.agree("format of low_latency_all_gather", x.quantize, unit)
     hidden = data.shape[-1] * format_.per_byte
     rows, blocks = data.numel() // data.shape[-1], format_.blocks(hidden)
     apart = format_.swizzled and rows % 128 != 0

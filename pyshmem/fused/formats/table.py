@@ -98,12 +98,41 @@ def check_global_scale(value: Any, quantize: str | None) -> None:
         check_tensor("global_scale", value, (torch.float32,))
         if value.numel() != 1:
             raise ValueError(f"global_scale has size {tuple(value.shape)}; it is one number")
+        if (
+            value.device.type == "cpu"
+        ):  # a look at one of a GPU waits for it: in checking mode alone
+            _check_size(float(value))
     elif isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(
             f"global_scale is {type(value).__name__}; give a number, or a float32 tensor of one"
         )
-    elif not _LEAST_GLOBAL <= float(value) <= _MOST_GLOBAL:
+    else:
+        _check_size(float(value))
+
+
+def _check_size(value: float) -> None:
+    if not _LEAST_GLOBAL <= value <= _MOST_GLOBAL:
         raise ValueError(f"global_scale is {value}; it is from 2**-100 to 2**100")
+
+
+def compared_global_scale(value: Any, compared: bool, checking: bool) -> Any:
+    """What members compare of a global scale, which is of the same value on all of them.
+
+    Args:
+        value: as it was given.
+        compared: are calls compared now, as the first ones are? Later ones say whether there is one.
+        checking: may the value of a GPU's tensor be read, for which the host waits?
+
+    Raises: ValueError, for a tensor with a number that no format has.
+    """
+    if value is None or not compared:
+        return value is not None
+    if isinstance(value, torch.Tensor):
+        if value.is_cuda and not checking:
+            return "a tensor for global_scale"
+        value = float(value)
+        _check_size(value)
+    return f"global_scale={float(value)}"
 
 
 def global_scale_tensor(value: Any, like: torch.Tensor) -> torch.Tensor | None:

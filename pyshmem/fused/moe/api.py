@@ -9,13 +9,14 @@ from typing import Any
 import torch
 
 from ..._core import errors
+from ..._torch.staging import capturing
 from ...host.teams.team import TEAM_WORLD, Team
 from ...triton import context
 from .._shared.arguments import check_tensor, on_tensors, result
 from .._shared.powers import power_of_2
 from .._shared.slots import LAUNCH, programs, refuse_grad, refuse_many
 from .._shared.workspace import Workspace, workspace
-from ..formats.table import check_global_scale
+from ..formats.table import check_global_scale, compared_global_scale
 from .calls import combine_by_operator, dispatch_by_operator, needs_operator
 from .combine_kernels import Sum, combine_tokens
 from .dispatch import Dispatch
@@ -140,9 +141,11 @@ def dispatch(
     _check_dispatch(x, ids, n_experts, quantize, mode, most, space, global_scale)
     check_timeout(timeout, mode, most, weights, ids, space)
     timeout = None if timeout is None else float(timeout)
+    compared = space.checks and timeout is None  # a step with timeout waits for nobody
     space.agree(
         "expert_dispatch", x.dtype, x.shape[1], ids.shape[1], n_experts, quantize, mode, most, algorithm,
-        global_scale is not None, timeout, once=timeout is not None,
+        compared_global_scale(global_scale, compared, space.checking and not capturing()), timeout,
+        once=timeout is not None,
     )  # fmt: skip
     experts = n_experts // space.n_pes
     call = Dispatch(space, team, x, ids, experts, quantize, zeroed, algorithm, global_scale)

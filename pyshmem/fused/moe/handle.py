@@ -124,7 +124,18 @@ class ExpertHandle:
         """(pairs, hidden): a token for each pair, sorted by expert, for a GEMM that looks nothing up.
 
         Quantised tokens come as float32, multiplied by their scales.
+
+        Raises: ValueError, where ``tokens`` are not as many as the dispatch of this handle has brought.
         """
+        if tokens.dim() != 2 or tokens.shape[0] != self.n_rows:
+            raise ValueError(
+                f"tokens has size {tuple(tokens.shape)}; give the {self.n_rows} rows that came "
+                "from expert_dispatch with this handle"
+            )
+        if self.scales is None and (tokens.itemsize < 2 or not tokens.is_floating_point()):
+            raise ValueError(
+                f"tokens is {tokens.dtype}, and this handle's came as they were, without quantize"
+            )
         if self.block_format is not None:
             assert self.scales is not None
             tokens = dequantize(

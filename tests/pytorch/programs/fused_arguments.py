@@ -19,6 +19,7 @@ import torch
 import pyshmem
 import pyshmem.fused as fused
 from pyshmem._torch.arguments import check_apart
+from pyshmem.fused import formats
 
 F32 = torch.float32
 
@@ -307,6 +308,40 @@ def members_of_which_some_know_a_size_are_told() -> None:
         call(3)
 
 
+def a_global_scale_is_of_one_value() -> None:
+    """On all members, a number or a tensor of the CPU; of a GPU it is looked at in checking mode."""
+    me, x, weight = job.my_pe, values(4, 32), values(32)
+    ids = torch.zeros(4, 1, dtype=torch.int32)
+    for unit in (0.5 + me, torch.full((1,), 0.5 + me)):
+        given: dict[str, Any] = {"quantize": "nvfp4", "global_scale": unit}
+        blocks = formats.BlockTensor(*formats.quantize(x, **given), "nvfp4", unit)
+        for call in (
+            lambda given=given: fused.expert_dispatch(x, ids, 2 * job.n_pes, **given),
+            lambda given=given: fused.all_reduce_rmsnorm(x, weight, **given),
+            lambda blocks=blocks: fused.low_latency_all_gather(blocks),
+        ):
+            with pytest.raises(pyshmem.MismatchError, match=r"global_scale=1\.5"):
+                call()
+
+
+def a_global_scale_has_a_size() -> None:
+    for unit in (0, -1.0, 2.0**101, torch.zeros(1), torch.full((1,), float("nan"))):
+        with pytest.raises(ValueError, match="from 2"):
+            formats.quantize(values(4, 32), "nvfp4", global_scale=unit)
+
+
+def tokens_of_another_dispatch_are_refused() -> None:
+    x, ids = values(4, 32), torch.zeros(4, 1, dtype=torch.int32)
+    tokens, handle = fused.expert_dispatch(x, ids, job.n_pes, quantize="nvfp4")
+    plain, other = fused.expert_dispatch(x, ids, job.n_pes)
+    assert other.by_expert(plain).shape == handle.by_expert(tokens).shape
+    if len(plain):
+        with pytest.raises(ValueError, match="rows that came"):
+            other.by_expert(plain[1:])
+    with pytest.raises(ValueError, match="without quantize"):
+        other.by_expert(tokens)
+
+
 def even_rows_may_be_told_by_some() -> None:
     n, w = job.n_pes, values(8, 8)
     rows = [3] * n if job.my_pe == 0 else None
@@ -316,9 +351,12 @@ def even_rows_may_be_told_by_some() -> None:
 
 with pyshmem.init() as job:
     if job.n_pes > 1:
+        a_global_scale_is_of_one_value()  # its values are compared by the first calls
         members_of_which_some_know_a_size_are_told()
         members_that_differ_are_told()
         even_rows_may_be_told_by_some()
+    a_global_scale_has_a_size()
+    tokens_of_another_dispatch_are_refused()
     results_lie_apart()
     extents_are_exact()
     no_team_is_refused()

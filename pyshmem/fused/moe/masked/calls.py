@@ -174,7 +174,8 @@ def combine_step(y: Any, handle: Any, experts: int, out: Any) -> torch.Tensor:
     most, hidden = pairs.shape[1], y.shape[1]
     if handle.step is not _last_of(space).step:
         raise RuntimeError(
-            "expert_combine with timeout: the team has begun another step since this handle's dispatch"
+            "expert_combine with timeout: this handle was combined already, or the team has begun "
+            "another step since its dispatch; each expert_dispatch is combined once"
         )
     of_handle = ("handle.topk_ids", handle.topk_ids), ("handle.rows", handle.rows)
     read = ("y", y), *of_handle, ("handle.pairs", pairs)
