@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -131,17 +133,18 @@ def test_a_load_waits_for_a_kernel_that_waits_for_a_while(driver: Driver) -> Non
 
 
 def test_a_load_beside_a_kernel_that_polls_says_what_to_prepare(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     key, go_on = stream_kernels._keys("sum_reduce", "float32")[0], threading.Event()
+    written = io.StringIO()  # pytest's own loses what a thread writes while it is read
+    monkeypatch.setattr(sys, "stderr", written)
     monkeypatch.setattr(stream_kernels, "_PATIENCE", 0.01)
     monkeypatch.setattr(stream_kernels, "_running", [lambda: True])
     monkeypatch.setattr(stream_kernels, "setting_number", lambda name: 0)
     told = threading.Thread(target=lambda: stream_kernels._load_beside(key, go_on.wait))
     told.start()
-    said = ""
-    while "in a loop of its own" not in said:
-        said += capsys.readouterr().err
+    while "in a loop of its own" not in (said := written.getvalue()):
+        time.sleep(0.001)
     assert "pyshmem: sum_reduce, whose kernel is not loaded, waits for the kernels" in said
     assert "call pyshmem.streams.prepare('sum_reduce', dtype='float32') before" in said
     assert told.is_alive()
