@@ -445,8 +445,7 @@ class Engine:
         event = begun.event if begun else None
         if event is None:
             event = self._number(call, kind, pe, ctx)
-            mode = "atomic read" if op == "get" else "atomic write"
-            self._access(call, event, mode, pe, heap, ((low, high),), True)
+            self._access_word(call, event, pe, heap, low, high, op)
         if block is None or word is None:
             return
         released = self._released_to(call, pe)
@@ -454,6 +453,12 @@ class Engine:
             word.heard_by(call.clock, None, fetched, self.lanes)
         if op != "get":
             self._change(call, block, pe, low, op, value, released, (event, *carried))
+
+    def _access_word(
+        self, call: _Call, event: Event, pe: int, heap: int, low: int, high: int, op: str
+    ) -> None:
+        mode = "atomic read" if op == "get" else "atomic write"
+        self._access(call, event, mode, pe, heap, ((low, high),), True)
 
     def _atomic_begins(
         self, call: _Call, pe: int, heap: int, low: int, high: int, op: str, value: int | None
@@ -468,8 +473,7 @@ class Engine:
         event = None
         if op != "compare":
             event = self._number(call, Kind.AT_ONCE, pe, ATOMIC)
-            mode = "atomic read" if op == "get" else "atomic write"
-            self._access(call, event, mode, pe, heap, ((low, high),), True)
+            self._access_word(call, event, pe, heap, low, high, op)
         one = Begun(op, value, self._released_to(call, pe), event)
         block.word(pe, low).begun.setdefault(call.agent, []).append(one)
 

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .clocks import Clock, Lanes
+from .clocks import Clock, Event, Lanes
 
 #: CMP_EQ and so on, by number.
 COMPARISONS: tuple[Callable[[Any, Any], bool], ...] = (
@@ -33,7 +33,7 @@ class Begun(NamedTuple):
     op: str
     value: int | None
     released: Clock
-    event: tuple[int, int] | None  # its access; None: it may turn out to write nothing
+    event: Event | None  # its access; None: it may turn out to write nothing
 
 
 class Wait(NamedTuple):

@@ -14,29 +14,33 @@ static int mode_begin(int32_t mode) {
     return before;
 }
 
+/* result = op(x, y, z), of the type that these have. */
+#define COMPUTE(_root, _fma)    \
+    switch (op) {               \
+    case PYSH_ROUNDED_ADD:      \
+        result = x + y;         \
+        break;                  \
+    case PYSH_ROUNDED_SUBTRACT: \
+        result = x - y;         \
+        break;                  \
+    case PYSH_ROUNDED_MULTIPLY: \
+        result = x * y;         \
+        break;                  \
+    case PYSH_ROUNDED_DIVIDE:   \
+        result = x / y;         \
+        break;                  \
+    case PYSH_ROUNDED_ROOT:     \
+        result = _root(x);      \
+        break;                  \
+    default:                    \
+        result = _fma(x, y, z); \
+    }
+
 double pysh_cpu_rounded(int32_t op, int32_t mode, double a, double b, double c) {
     volatile double x = a, y = b, z = c, result;
     int before = mode_begin(mode);
 
-    switch (op) {
-    case PYSH_ROUNDED_ADD:
-        result = x + y;
-        break;
-    case PYSH_ROUNDED_SUBTRACT:
-        result = x - y;
-        break;
-    case PYSH_ROUNDED_MULTIPLY:
-        result = x * y;
-        break;
-    case PYSH_ROUNDED_DIVIDE:
-        result = x / y;
-        break;
-    case PYSH_ROUNDED_ROOT:
-        result = sqrt(x);
-        break;
-    default:
-        result = fma(x, y, z);
-    }
+    COMPUTE(sqrt, fma)
     fesetround(before);
     return result;
 }
@@ -45,28 +49,11 @@ float pysh_cpu_rounded_f(int32_t op, int32_t mode, float a, float b, float c) {
     volatile float x = a, y = b, z = c, result;
     int before = mode_begin(mode);
 
-    switch (op) {
-    case PYSH_ROUNDED_ADD:
-        result = x + y;
-        break;
-    case PYSH_ROUNDED_SUBTRACT:
-        result = x - y;
-        break;
-    case PYSH_ROUNDED_MULTIPLY:
-        result = x * y;
-        break;
-    case PYSH_ROUNDED_DIVIDE:
-        result = x / y;
-        break;
-    case PYSH_ROUNDED_ROOT:
-        result = sqrtf(x);
-        break;
-    default:
-        result = fmaf(x, y, z);
-    }
+    COMPUTE(sqrtf, fmaf)
     fesetround(before);
     return result;
 }
+#undef COMPUTE
 
 float pysh_cpu_narrowed(int32_t mode, double value) {
     volatile double x = value;

@@ -11,7 +11,6 @@ import torch
 
 from ..._core.errors import UnsupportedError
 from ..._torch.arguments import check_apart
-from ..._torch.staging import capturing
 from ...host.job import runtime
 from ...host.teams.team import TEAM_WORLD, Team
 from .._shared.algorithm import NEVER, Rows, choose
@@ -201,7 +200,7 @@ def _agree(space: Workspace, given: Request, algorithm: str | None) -> None:
     facts = (
         tuple(given.x.shape), given.x.dtype, given.weight.dtype, given.residual is not None,
         given.bias is not None, given.eps, given.norm, given.quantize, algorithm,
-        compared_global_scale(given.global_scale, space.checks, space.checking and not capturing()),
+        compared_global_scale(given.global_scale, space),
     )  # fmt: skip
     space.agree(_NAME, *facts)
 

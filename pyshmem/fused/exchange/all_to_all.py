@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from ..._core import errors
-from ..._torch.staging import capturing
 from ..._torch.teams import TAGS, team_of
 from ...host.job import runtime
 from ...host.teams.team import TEAM_WORLD, Team
@@ -201,7 +200,7 @@ def _gather_blocks(x: BlockTensor, team: Team, algorithm: str | None, out: Any) 
     if data.dim() < 2:
         raise ValueError(f"x.elements has size {tuple(data.shape)}; rows are along dimension 0")
     space = workspace(team)
-    unit = compared_global_scale(x.global_scale, space.checks, space.checking and not capturing())
+    unit = compared_global_scale(x.global_scale, space)
     space.agree("format of low_latency_all_gather", x.quantize, unit)
     hidden = data.shape[-1] * format_.per_byte
     rows, blocks = data.numel() // data.shape[-1], format_.blocks(hidden)

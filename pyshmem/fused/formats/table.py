@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..._torch.staging import capturing
 from .._shared.arguments import check_tensor
+from .._shared.workspace import Workspace
 
 _TILE_ROWS, _TILE_BLOCKS = 128, 4  # of swizzled scales
 #: Global scales with which the products of three scales and an element stay in float32.
@@ -98,9 +100,7 @@ def check_global_scale(value: Any, quantize: str | None) -> None:
         check_tensor("global_scale", value, (torch.float32,))
         if value.numel() != 1:
             raise ValueError(f"global_scale has size {tuple(value.shape)}; it is one number")
-        if (
-            value.device.type == "cpu"
-        ):  # a look at one of a GPU waits for it: in checking mode alone
+        if value.device.type == "cpu":  # a look at a GPU's waits for it: checking mode has it
             _check_size(float(value))
     elif isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(
@@ -115,20 +115,18 @@ def _check_size(value: float) -> None:
         raise ValueError(f"global_scale is {value}; it is from 2**-100 to 2**100")
 
 
-def compared_global_scale(value: Any, compared: bool, checking: bool) -> Any:
+def compared_global_scale(value: Any, space: Workspace) -> Any:
     """What members compare of a global scale, which is of the same value on all of them.
 
-    Args:
-        value: as it was given.
-        compared: are calls compared now, as the first ones are? Later ones say whether there is one.
-        checking: may the value of a GPU's tensor be read, for which the host waits?
+    Where calls are compared anyway it is the value, that of a GPU's tensor in checking mode alone, for
+    the host waits for it; later calls say whether there is one.
 
     Raises: ValueError, for a tensor with a number that no format has.
     """
-    if value is None or not compared:
+    if value is None or not space.checks:
         return value is not None
     if isinstance(value, torch.Tensor):
-        if value.is_cuda and not checking:
+        if value.is_cuda and (not space.checking or capturing()):
             return "a tensor for global_scale"
         value = float(value)
         _check_size(value)

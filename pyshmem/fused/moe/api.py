@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from ..._core import errors
-from ..._torch.staging import capturing
 from ...host.teams.team import TEAM_WORLD, Team
 from ...triton import context
 from .._shared.arguments import check_tensor, on_tensors, result
@@ -141,11 +140,11 @@ def dispatch(
     _check_dispatch(x, ids, n_experts, quantize, mode, most, space, global_scale)
     check_timeout(timeout, mode, most, weights, ids, space)
     timeout = None if timeout is None else float(timeout)
-    compared = space.checks and timeout is None  # a step with timeout waits for nobody
+    given = global_scale is not None  # of a step with timeout no more: it waits for nobody
+    unit = given if timeout is not None else compared_global_scale(global_scale, space)
     space.agree(
         "expert_dispatch", x.dtype, x.shape[1], ids.shape[1], n_experts, quantize, mode, most, algorithm,
-        compared_global_scale(global_scale, compared, space.checking and not capturing()), timeout,
-        once=timeout is not None,
+        unit, timeout, once=timeout is not None,
     )  # fmt: skip
     experts = n_experts // space.n_pes
     call = Dispatch(space, team, x, ids, experts, quantize, zeroed, algorithm, global_scale)

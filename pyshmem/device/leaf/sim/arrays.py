@@ -39,6 +39,8 @@ _NO_ATTRIBUTES = (
 _FUNCTIONS = (
     "sum prod mean std var any all argmin argmax count_nonzero searchsorted size shape nansum"
 )
+#: Of these, those that take the array alone; methods too.
+_WHOLE = "sum prod mean std var any all argmax argmin"
 #: Functions by elements that take whole arrays where an array for the results is the last argument, or
 #: the array is changed in place.
 _INTO = (
@@ -47,8 +49,6 @@ _INTO = (
     "isnan left_shift less less_equal log log10 log2 logical_and logical_not logical_or "
     "logical_xor maximum minimum not_equal rad2deg radians right_shift sin sinh tan tanh"
 )
-#: Of these, those that take the array alone; methods too.
-_WHOLE = "sum prod mean std var any all argmax argmin"
 _PACKAGE = str(Path(__file__).parents[3])
 #: Files that stand between a kernel and the question whether it may, and those that may.
 _BETWEEN = (__file__, str(Path(__file__).with_name("record.py")), str(Path(numba.__file__).parent))
