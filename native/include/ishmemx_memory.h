@@ -32,12 +32,16 @@ typedef struct {
  * does not synchronise. align 0 means 64. Zeroed when `zero` is set. Ends with a barrier. */
 ISHMEMX_API int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block_p);
 /* The same; errors and reports of those who wait call it `routine`, of at most 23 characters. `contents`, such as
- * "shape (4,) float64", or NULL: what is to lie there, which in checking mode is equal on all PEs too. */
+ * "shape (4,) float64", or NULL: what is to lie there, which is equal on all PEs too; behind a newline what the program
+ * calls it, which PEs may do otherwise. */
 ISHMEMX_API int ishmemx_malloc_as(const char *routine, const char *contents, int heap, size_t nbytes, size_t align,
                                   int zero, void **block_p);
 /* The same, filled with `values`, which each PE has for itself, again and again, before any PE goes on. */
 ISHMEMX_API int ishmemx_malloc_filled(const char *routine, const char *contents, int heap, size_t nbytes, size_t align,
                                       const void *values, size_t values_nbytes, void **block_p);
+/* What each PE calls the block that was allocated last, a hash each in names[n_pes], 0 where nothing is known; 1 where
+ * they differ. Local; of interest to the thread that allocated, before the next collective on the heaps. */
+ISHMEMX_API int ishmemx_malloc_names(uint64_t *names);
 ISHMEMX_API int ishmemx_free(void *block); /* collective; begins with a barrier; NULL is allowed */
 /* Collective: a block of nbytes with the old contents, as far as they fit, in place of `block`, on the
  * same heap. NULL is malloc, nbytes 0 is free. When it fails the old block stays as it was. */

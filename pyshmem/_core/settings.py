@@ -106,7 +106,7 @@ SETTINGS = (
             "order of PEs and of what they send with PYSHMEM_CHECK=deliver; -1: another one each time, which is told"),
     Setting("CHECK_JSON", "string", "", "file of what PYSHMEM_CHECK=order reports, in JSON too"),
     Setting("CHECK_FIRST", "integer:0:1000000", "32",
-            "so many of the first collectives of each team are compared between its PEs without checking mode; 0: none"),
+            "so many of the first collectives of each team, and names of the first arrays, are compared between PEs without checking mode; 0: none"),
     Setting("TRACEBACKS", "choice:short|full", "short",
             "tracebacks of programs: their own lines alone where a mistake is told, or the frames of pyshmem too"),
     Setting("SPIN", "integer:-1:", "-1", "polls before a waiting PE yields its core; -1 chooses from the core count"),

@@ -34,27 +34,35 @@ typedef struct ask {
     int32_t has_released; /* the only member that may differ */
     uint64_t nbytes, align, ordinal;
     uint64_t contents; /* of all of the text below; 0: not known */
+    uint64_t name;     /* of what the program calls it; 0: not known; others may call it otherwise */
     char routine[24];  /* that the user called; others may be another by another name */
-    char text[56];     /* what is to lie there, as "shape (4,) float64", or its beginning */
+    char text[48];     /* what is to lie there, as "shape (4,) float64", or its beginning */
 } ask_t;
 _Static_assert(sizeof(ask_t) <= 128,
                "more crosses between hosts once for each two PEs: transport/openshmem/exchange.c");
 
-/* FNV-1a; not 0. */
-static uint64_t hash_of(const char *text) {
+/* FNV-1a; not 0, but of no characters. */
+static uint64_t hash_of(const char *text, size_t length) {
     uint64_t hash = UINT64_C(14695981039346656037);
 
-    while (*text)
-        hash = (hash ^ (unsigned char)*text++) * UINT64_C(1099511628211);
+    if (!length)
+        return 0;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(1099511628211);
     return hash ? hash : 1;
 }
 
 static void malloc_describe(ask_t *ask, const char *routine, const char *contents) {
+    size_t length;
+
     snprintf(ask->routine, sizeof ask->routine, "%s", routine);
-    if (contents && *contents) {
-        ask->contents = hash_of(contents);
-        snprintf(ask->text, sizeof ask->text, "%s", contents);
-    }
+    if (!contents)
+        return;
+    length = strcspn(contents, "\n");
+    ask->contents = hash_of(contents, length);
+    snprintf(ask->text, sizeof ask->text, "%.*s", (int)length, contents);
+    if (contents[length])
+        ask->name = hash_of(contents + length + 1, strlen(contents + length + 1));
 }
 
 static const char *ask_text(const ask_t *ask, char *text, size_t capacity) {
@@ -369,6 +377,18 @@ int ishmemx_malloc_filled(const char *routine, const char *contents, int heap, s
     if (!values || !values_nbytes)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s: there are no values to fill the block with", routine);
     return malloc_filled(routine, contents, heap, nbytes, align, &(fill_t){values, values_nbytes}, block_p);
+}
+
+int ishmemx_malloc_names(uint64_t *names) {
+    const ask_t *all = pysh_heaps.gathered;
+    int differ = 0;
+
+    PYSH_ENTER();
+    for (int pe = 0; pe < pysh.n_pes; pe++) {
+        names[pe] = all[pe].name;
+        differ |= names[pe] != names[0];
+    }
+    return differ;
 }
 
 static int free_together(const char *what, ask_t *ask, const pysh_block_t *found) {

@@ -29,7 +29,7 @@ from ..._core.arrays.types import AnyArray, DeviceArray
 from ..._core.dtypes import DTypeLike, as_dtype, kind_of, nelems_of
 from ..._core.library import check, checks_args, ffi, lib, owned
 from ..job import runtime
-from . import sites
+from . import names, sites
 from .sites import HeapSite
 
 Shape = SupportsIndex | Sequence[SupportsIndex] | np.ndarray[Any, Any]
@@ -139,7 +139,9 @@ def allocate(
             return cupy_arrays.array_over(0, 0, None, extents, kind)
         return SymmetricArray(extents, kind, buffer=_nothing_on(number))
     cell = owned(lib.end_block)
-    what = routine.encode(), _contents(extents, kind), number, nbytes, align
+    name, line = names.name_here() if names.compared() else ("", sites.OWN)
+    contents = _contents(extents, kind) + (f"\n{name}".encode() if name else b"")
+    what = routine.encode(), contents, number, nbytes, align
     if values is _NONE and not zero and unset is not None:
         check(lib.ishmemx_malloc_filled(*what, unset.ctypes.data, unset.nbytes, cell))
     elif values is _NONE:
@@ -147,7 +149,10 @@ def allocate(
     else:
         fill = _fill(values, extents, kind)
         check(lib.ishmemx_malloc_filled(*what, fill.ctypes.data, fill.nbytes, cell))
-    return _array_over(cell, nbytes, extents, kind, on_gpu)
+    array = _array_over(cell, nbytes, extents, kind, on_gpu)
+    if name:
+        names.compare(name, line)
+    return array
 
 
 def check_real(values: Any, kind: np.dtype[Any]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
+from types import FrameType
 from typing import NamedTuple
 
 from ..._core.library import HEAPS, lib, size_text
@@ -44,14 +45,19 @@ class Held(NamedTuple):
     line: Line
 
 
-def line_here() -> Line:
-    """The program's line that is allocating; ``OWN`` where the library does so for itself."""
-    frame = sys._getframe(1)
+def frame_here() -> FrameType | None:
+    """The program's frame that is allocating; None where the library does so for itself."""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(tracebacks.PACKAGE):
         if not frame.f_code.co_filename.removeprefix(tracebacks.PACKAGE).startswith(_THROUGH):
-            return OWN
-        frame = frame.f_back  # type: ignore[assignment]
-    found = tracebacks.program_frame(frame)
+            return None
+        frame = frame.f_back
+    return tracebacks.program_frame(frame)
+
+
+def line_here() -> Line:
+    """The program's line that is allocating; ``OWN`` where the library does so for itself."""
+    found = frame_here()
     return OWN if found is None else (found.f_code.co_filename, found.f_lineno)
 
 
