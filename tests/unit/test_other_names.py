@@ -262,3 +262,15 @@ def test_what_is_left_out_of_other_libraries_says_what_there_is(
     with pytest.raises(ImportError, match=told) as refused:
         exec(f"from {module} import {name}")
     assert isinstance(refused.value, pyshmem.UnsupportedError)
+
+
+def test_the_page_says_why_of_each_name_of_iris_that_is_left_out() -> None:
+    pytest.importorskip("triton")
+    iris = importlib.import_module("pyshmem.interop.iris")
+    names = [*iris._ABSENT, *(f"ccl.{name}" for name in iris.ccl._ABSENT)]
+    page = (ROOT.parent / "docs" / "triton.md").read_text(encoding="utf-8")
+    table = page.partition("names of later versions of Iris")[2].partition("\n\n")[0]
+    assert [name for name in names if f"`{name}`" not in table] == []
+    for name in re.findall(r"`((?:ccl\.)?\w+)`", "".join(re.findall(r"^\| (.*?) \|", table, re.M))):
+        owner = iris.ccl.CCL(None) if name.startswith("ccl.") else iris
+        assert not hasattr(owner, name.removeprefix("ccl.")), f"{name} is here"

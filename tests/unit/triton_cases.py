@@ -310,6 +310,18 @@ def iris_context(context, data, counts, there, here: tl.constexpr, B: tl.constex
     ctx.atomic_min(counts, ctx.atomic_max(counts, ctx.atomic_xchg(counts, 1, there), there), there)
 
 
+@case({"B": 1024}, data="*bf16", results="*bf16", n="i32", root="i32", ctx="*i64")
+@triton.jit
+def iris_roots(data, results, n, root, ctx, B: tl.constexpr):
+    """``ctx.ccl``'s with a root, which a launch specialises where it is 1."""
+    iris.ccl._of_root(results, data, n, root, ctx, True, B)
+    iris.ccl._of_root(data, data, n, 1, ctx, False, B)
+    iris.ccl._to_root(results, data, n, root, ctx, B)
+    iris.ccl._to_root(results, data, 1, 1, ctx, B)
+    iris.ccl._reduce(data, n, root, ctx, B)
+    iris.ccl._reduce(data, n, 1, ctx, B)
+
+
 @case({"B": 32}, data="*i32", here="i32", there="i32", bases="*u64")
 @triton.jit
 def iris_atomics(data, here, there, bases, B: tl.constexpr):

@@ -39,17 +39,19 @@ from .ops import FusedConfig
 from .util import do_bench, get_device_id_for_rank, is_simulation_env, memset_tensor
 
 Context = TritonContext = DeviceContext
+tensor_creation = creators
 
 __all__ = [
     "DEBUG", "ERROR", "INFO", "WARNING", "Config", "Context", "DeviceContext", "FusedConfig", "Iris",
     "TritonContext", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or",
     "atomic_sub", "atomic_xchg", "atomic_xor", "ccl", "copy", "creators", "do_bench", "get",
     "get_device_id_for_rank", "hip", "iris", "is_simulation_env", "load", "logger", "logging",
-    "memset_tensor", "ops", "put", "set_logger_level", "store", "util",
+    "memset_tensor", "ops", "put", "set_logger_level", "store", "tensor_creation", "util",
 ]  # fmt: skip
 
 _ABSENT = {
     "TraceEvent": "pyshmem.profiling.trace makes a timeline",
+    "kernel_artifacts": "Triton's own cache has what it compiles",
     "experimental": "kernels of Gluon take pyshmem.gluon",
     "gluon": "kernels of Gluon take pyshmem.gluon",
     "x": "pyshmem.triton has collectives of tiles in kernels",

@@ -115,6 +115,54 @@ def _reduce_scatter(dest, source, nelems, ctx, BLOCK: tl.constexpr):
     shmem.barrier_grid(ctx)
 
 
+@triton.jit
+def _of_root(dest, source, nelems, root, ctx, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+    """What the root has there: the PE's part of it, or all of it, which the root has already."""
+    me = shmem.my_pe(ctx)
+    end = nelems + 0 * me
+    if PARTS:
+        source += me.to(tl.int64) * nelems
+    else:
+        end = tl.where(me == root, 0, nelems)
+    shmem.barrier_grid(ctx)
+    first = tl.program_id(0) * BLOCK
+    while first < end:
+        offs = first + tl.arange(0, BLOCK)
+        inside = offs < nelems
+        tl.store(dest + offs, shmem.load(source + offs, root, ctx, mask=inside), mask=inside)
+        first += tl.num_programs(0) * BLOCK
+    shmem.barrier_grid(ctx)
+
+
+@triton.jit
+def _to_root(dest, source, nelems, root, ctx, BLOCK: tl.constexpr):
+    me = shmem.my_pe(ctx)
+    shmem.barrier_grid(ctx)
+    first = tl.program_id(0) * BLOCK
+    while first < nelems:
+        offs = first + tl.arange(0, BLOCK)
+        inside = offs < nelems
+        tile = tl.load(source + offs, mask=inside)
+        shmem.store(dest + me.to(tl.int64) * nelems + offs, tile, root, ctx, mask=inside)
+        first += tl.num_programs(0) * BLOCK
+    shmem.barrier_grid(ctx)
+
+
+@triton.jit
+def _reduce(array, nelems, root, ctx, BLOCK: tl.constexpr):
+    """The root alone reads, so its elements may be written while the others' are read."""
+    end = tl.where(shmem.my_pe(ctx) == root, nelems, 0)
+    shmem.barrier_grid(ctx)
+    first = tl.program_id(0) * BLOCK
+    while first < end:
+        offs = first + tl.arange(0, BLOCK)
+        inside = offs < nelems
+        total = _sum(array, offs, inside, ctx, array.dtype.element_ty)
+        tl.store(array + offs, total, mask=inside)
+        first += tl.num_programs(0) * BLOCK
+    shmem.barrier_grid(ctx)
+
+
 @dataclass
 class Config:
     """Iris' parameters of collectives.
@@ -191,13 +239,8 @@ def _numel(array: Any) -> int:
 
 #: What later versions of Iris have here, and what there is in its place.
 _ABSENT = {
-    "broadcast": "pyshmem.broadcast(dest, source, root, stream=) takes the arrays of an iris object",
-    "reduce": "all_reduce gives the sums to all; pyshmem.sum_reduce(dest, source, stream=), too",
-    "gather": "all_gather gives them to all; pyshmem.get(dest, source, pe) fetches one PE's",
-    "scatter": "pyshmem.put(dest, source, pe) sends each PE its part, and ctx.barrier() completes it",
     "send": "pyshmem.put_signal(dest, source, sig, 1, SIGNAL_SET, pe) sends with a signal",
     "recv": "pyshmem.signal_wait_until(sig, CMP_EQ, 1) waits for what put_signal sends",
-    "barrier": "ctx.barrier() waits on the host, ctx.device_barrier() on the current stream",
 }
 
 
@@ -227,6 +270,11 @@ class CCL:
             if not contiguous:
                 raise ValueError("an array is not contiguous")
         return Config() if config is None else config
+
+    def _start_at(self, root: int, group: Any, config: Any, *arrays: Any) -> Config:
+        if not 0 <= root < self._owner.num_ranks:
+            raise ValueError(f"rank {root} is outside 0..{self._owner.num_ranks - 1}")
+        return self._start(group, config, *arrays)
 
     def _run(
         self, kernel: Any, parts: int, async_op: bool, config: Config, *arguments: Any, **extra: Any
@@ -319,6 +367,63 @@ class CCL:
             GROUP=config.swizzle_size, STRIDING=config.all_reduce_distribution == 0,
             BM=config.block_size_m, BN=config.block_size_n,
         )  # fmt: skip
+
+    def broadcast(
+        self,
+        tensor: Any,
+        src: int = 0,
+        group: Any = None,
+        async_op: bool = False,
+        config: Any = None,
+    ) -> None:
+        """What PE ``src`` has there, in place."""
+        config = self._start_at(src, group, config, tensor)
+        n = _numel(tensor)
+        self._run(
+            _of_root, -(-n // _BLOCK), async_op, config, tensor, tensor, n, int(src), PARTS=False,
+            BLOCK=_BLOCK,
+        )  # fmt: skip
+
+    def reduce(
+        self, tensor: Any, dst: int = 0, op: Any = None, group: Any = None, async_op: bool = False,
+        config: Any = None,
+    ) -> None:  # fmt: skip
+        """The sum of all PEs' in place on PE ``dst``; the others keep what they have."""
+        if _operation(op) != "sum":
+            raise ValueError(f"op is {op!r}; reduce adds, and all_reduce has the others")
+        config = self._start_at(dst, group, config, tensor)
+        n = _numel(tensor)
+        self._run(_reduce, -(-n // _BLOCK), async_op, config, tensor, n, int(dst), BLOCK=_BLOCK)
+
+    def gather(
+        self, output_tensor: Any, input_tensor: Any, dst: int = 0, group: Any = None,
+        async_op: bool = False, config: Any = None,
+    ) -> None:  # fmt: skip
+        """All PEs' (M, N), one behind the other, on PE ``dst``: (ranks * M, N)."""
+        self._same(output_tensor, input_tensor, self._owner.num_ranks)
+        config = self._start_at(dst, group, config, output_tensor, input_tensor)
+        n = _numel(input_tensor)
+        self._run(
+            _to_root, -(-n // _BLOCK), async_op, config, output_tensor, input_tensor, n, int(dst),
+            BLOCK=_BLOCK,
+        )  # fmt: skip
+
+    def scatter(
+        self, output_tensor: Any, input_tensor: Any, src: int = 0, group: Any = None,
+        async_op: bool = False, config: Any = None,
+    ) -> None:  # fmt: skip
+        """Of PE ``src``'s (ranks * M, N) each PE's part, (M, N)."""
+        self._same(input_tensor, output_tensor, self._owner.num_ranks)
+        config = self._start_at(src, group, config, output_tensor, input_tensor)
+        n = _numel(output_tensor)
+        self._run(
+            _of_root, -(-n // _BLOCK), async_op, config, output_tensor, input_tensor, n, int(src),
+            PARTS=True, BLOCK=_BLOCK,
+        )  # fmt: skip
+
+    def barrier(self, group: Any = None) -> None:
+        """All PEs, by a kernel on the current stream: the host does not wait."""
+        self._owner.device_barrier(group)
 
     @staticmethod
     def _same(large: Any, small: Any, factor: int) -> None:

@@ -52,6 +52,37 @@ def test_ccl_has_the_places_of_iris(ctx):
         )
 
 
+def test_ccl_has_one_root_where_iris_has_it(ctx):
+    """Any number of elements, for a block and more, as Iris' own tests compare them with torch."""
+    n, me = ctx.num_ranks, ctx.cur_rank
+    for root in {0, n // 2, n - 1}:
+        for rows, columns in ((1, 1), (3, 5), (9, 260)):
+            size = rows * columns
+            whole = np.arange(n * size, dtype=np.float32).reshape(n * rows, columns)
+            mine = whole[me * rows : (me + 1) * rows]
+            part, all_of_them = ctx.zeros((rows, columns)), ctx.zeros((n * rows, columns))
+            put_in(part, mine + root)
+            ctx.ccl.gather(all_of_them, part, dst=root, config=iris.Config(comm_sms=2))
+            assert (values(all_of_them) == (whole + root if me == root else 0)).all()
+            ctx.ccl.scatter(part, all_of_them, src=root)
+            assert (values(part) == mine + root).all()
+            ctx.ccl.reduce(part, dst=root)
+            total = whole.reshape(n, rows, columns).sum(0) + n * root
+            assert (values(part) == (total if me == root else mine + root)).all()
+            ctx.ccl.broadcast(part, src=root)
+            assert (values(part) == total).all()
+    ctx.ccl.barrier()
+    ctx.barrier()
+    with pytest.raises(ValueError, match="outside"):
+        ctx.ccl.broadcast(part, src=n)
+    with pytest.raises(ValueError, match="reduce adds"):
+        ctx.ccl.reduce(part, op="max")
+    with pytest.raises(ValueError, match="elements"):
+        ctx.ccl.scatter(all_of_them, part, src=0) if n > 1 else ctx.ccl.scatter(part, ctx.zeros(7))
+    with pytest.raises(UnsupportedError, match="put_signal"):
+        _ = ctx.ccl.send
+
+
 def test_creators_take_what_iris_takes(ctx):
     out = ctx.allocate(6, dtype_of("float32"))
     filled = ctx.ones(2, 3, out=out)
