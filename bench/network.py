@@ -4,9 +4,11 @@
 Run as root: python bench/network.py [--rounds 5] [--keep]
 The hosts are network namespaces on a bridge, one core each, so times hold for this machine alone:
 compare inside a run. Each provider has jobs of its own, in turn; a figure is the median of these.
-ucx_perftest is that of the library that pyshmem takes. ``busy_get`` is a get from a PE that computes for
-a second, and calls nothing. Prints one JSON line a figure (microseconds), then a table and what is to be
-reached. ``--keep`` keeps all in bench/results.
+ucx_perftest is that of the library that pyshmem takes, and ``bare_ucx.c`` asks and answers by it alone.
+``busy_get`` is a get from a PE that computes for a second, and calls nothing; ``_apart``: a millisecond
+after the last, so that who serves it sleeps; ``_cpu``: of the owner's, but for the program's thread.
+Where other programs run, give this one a group of ``cpu`` with all shares. Prints one JSON line a figure
+(microseconds), then a table and what is to be reached. ``--keep`` keeps all in bench/results.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ PERFTESTS = {
     "ucp_put_bw": ("put", MEBIBYTE, 300),
 }
 C, PYTHON, PERFTEST, OSHMEM = "pyshmem, C", "pyshmem, Python", "ucx_perftest", "OSHMEM, C"
+BARE = "UCX alone, C"
 
 
 def ucx() -> Path:
@@ -147,6 +150,17 @@ def perftest() -> Rows:
     return rows
 
 
+def bare(program: str) -> Rows:
+    """Of a message and its answer."""
+    environment = {"UCX_TLS": "tcp", "UCX_MEM_EVENTS": "n", "UCX_LOG_LEVEL": "fatal"}
+    rows: Rows = []
+    for op in ("get", "busy_get", "busy_get_apart"):
+        where = [NAMESPACES.address(1), str(20000 + secrets.randbelow(20000)), op]
+        commands = [on(pe, program, BARE, str(pe), *where) for pe in range(2)]
+        rows += [json.loads(line) for line in run(commands, [environment] * 2)[0].splitlines()]
+    return rows
+
+
 def oshmem(program: str, agent: Path) -> Rows:
     """Of the same C program over Open MPI's OpenSHMEM, started in both namespaces."""
     agent.write_text('#!/bin/sh\nhost=$1; shift\nexec ip netns exec "$host" unshare --uts --ipc '
@@ -175,6 +189,14 @@ def providers(folder: Path) -> dict[str, Callable[[], Rows]]:
     found: dict[str, Callable[[], Rows]] = {PERFTEST: perftest}
     if own := compiled(["gcc", *flags], folder / "network_pe", flags, source):
         found[C] = lambda: pyshmem(own, C)
+    packaged = [
+        f"-I{ucx() / 'include'}",
+        f"-L{ucx() / 'lib'}",
+        f"-Wl,-rpath,{ucx() / 'lib'}",
+        "-lucp",
+    ]
+    if alone := compiled(["gcc"], folder / "bare_ucx", [*packaged, "-lucs"], HERE / "bare_ucx.c"):
+        found[BARE] = lambda: bare(alone)
     found[PYTHON] = lambda: pyshmem(sys.executable, str(HERE / "network_pe.py"))
     if theirs := compiled(["oshcc"], folder / "network_pe_oshmem", [], source):
         found[OSHMEM] = lambda: oshmem(theirs, folder / "agent.sh")

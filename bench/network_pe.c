@@ -4,7 +4,8 @@
  *     network_pe label [op...]
  *
  * PE 0 prints one JSON line a figure: of `calls` samples the median, and tenths from both ends. Of init both PEs do, as
- * who comes first waits for the other. */
+ * who comes first waits for the other; PE 1 prints what a get from it, while it computed, took of its other threads'
+ * time on the CPU. */
 #include <math.h>
 #include <shmem.h>
 #include <stdbool.h>
@@ -20,17 +21,22 @@
 #define BUSY_GETS 300 /* while the other PE computes */
 #define BUSY_US   1e6
 #define HEAD_US   1e5
+#define APART_US  1e3 /* between gets that each have to wake who serves them */
 
 static const char *label;
 static double sample[CALLS];
 static long *words, round_trip, pe;
 static char *block;
 
-static double now_us(void) {
+static double clock_us(clockid_t clock) {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
+}
+
+static double now_us(void) {
+    return clock_us(CLOCK_MONOTONIC);
 }
 
 static int by_size(const void *a, const void *b) {
@@ -86,6 +92,10 @@ static void compute(double us) {
         ;
 }
 
+static void get_apart(void) {
+    get();
+}
+
 static const struct operation {
     const char *name;
     void (*call)(void);
@@ -100,6 +110,7 @@ static const struct operation {
     {"barrier_all", barrier_all, CALLS, 1, 0},
     {"put", put_window, WINDOWS, WINDOW, BYTES},
     {"busy_get", get, BUSY_GETS, 1, 8},
+    {"busy_get_apart", get_apart, BUSY_GETS, 1, 8},
 };
 
 static void emit(const char *op, size_t nbytes, int n) {
@@ -115,7 +126,9 @@ static int sample_calls(const struct operation *operation, int warm, double unti
     int n = 0;
 
     for (int i = -warm; n < operation->calls && now_us() < until_us; i++) {
-        double begin_us = now_us();
+        double begin_us;
+        compute(operation->call == get_apart ? APART_US : 0);
+        begin_us = now_us();
         operation->call();
         if (i >= 0)
             sample[n++] = (now_us() - begin_us) / operation->per_call;
@@ -123,19 +136,35 @@ static int sample_calls(const struct operation *operation, int warm, double unti
     return n;
 }
 
+/* Of this process, but for the thread that asks. */
+static double others_cpu_us(void) {
+    return clock_us(CLOCK_PROCESS_CPUTIME_ID) - clock_us(CLOCK_THREAD_CPUTIME_ID);
+}
+
 static void measure(const struct operation *operation) {
-    bool is_busy = strcmp(operation->name, "busy_get") == 0;
-    double until_us;
+    bool is_busy = strncmp(operation->name, "busy_get", 8) == 0;
+    double until_us, cpu_us = 0;
+    char name[64];
     int n;
 
     shmem_barrier_all();
     until_us = is_busy ? now_us() + BUSY_US : HUGE_VAL;
-    if (is_busy)
+    if (is_busy) {
+        cpu_us = others_cpu_us();
         compute(pe == 0 ? HEAD_US : BUSY_US);
+        cpu_us = others_cpu_us() - cpu_us;
+    }
     n = sample_calls(operation, is_busy ? 0 : operation->calls / 10, until_us);
+    if (is_busy && pe == 0)
+        shmem_long_p(words + 2, n, 1);
     shmem_barrier_all();
     if (pe == 0)
         emit(operation->name, operation->nbytes, n);
+    if (is_busy && pe == 1) {
+        snprintf(name, sizeof name, "%s_cpu", operation->name);
+        sample[0] = cpu_us / (double)words[2];
+        emit(name, operation->nbytes, 1);
+    }
 }
 
 int main(int argc, char **argv) {

@@ -15,7 +15,7 @@ import numpy as np
 
 CALLS, WINDOWS, WINDOW, BUSY_GETS = 1500, 20, 16, 300
 BYTES = 1 << 20
-BUSY_SECONDS, HEAD_START = 1.0, 0.1
+BUSY_SECONDS, HEAD_START, APART = 1.0, 0.1, 0.001
 
 
 def emit(op: str, nbytes: int, samples: list[float]) -> None:
@@ -28,11 +28,12 @@ def emit(op: str, nbytes: int, samples: list[float]) -> None:
 
 
 def timed(
-    call: Callable[[], object], calls: int, per_call: int, warm: int, until: float
+    call: Callable[[], object], calls: int, per_call: int, warm: int, until: float, apart: float
 ) -> list[float]:
-    """Seconds of each call; none begins after ``until``."""
+    """Seconds of each call, ``apart`` from the last; none begins after ``until``."""
     samples = []
     for i in range(-warm, calls):
+        compute(apart)
         begin = time.perf_counter()
         if begin > until:
             break
@@ -87,16 +88,17 @@ def main() -> None:
         ("barrier_all", 0, pyshmem.barrier_all, CALLS, 1),
         ("put", BYTES, put_window, WINDOWS, WINDOW),
         ("busy_get", 8, get, BUSY_GETS, 1),
+        ("busy_get_apart", 8, get, BUSY_GETS, 1),
     ]
     for op, nbytes, call, calls, per_call in figures:
         both = call in (put, pyshmem.barrier_all)
-        busy = op == "busy_get"
+        busy, apart = op.startswith("busy_get"), APART if op == "busy_get_apart" else 0.0
         pyshmem.barrier_all()
         until = time.perf_counter() + BUSY_SECONDS if busy else math.inf
         if busy:
             compute(HEAD_START if me == 0 else BUSY_SECONDS)
         warm = 0 if busy else calls // 10
-        samples = timed(call, calls, per_call, warm, until) if me == 0 or both else []
+        samples = timed(call, calls, per_call, warm, until, apart) if me == 0 or both else []
         pyshmem.barrier_all()
         if me == 0:
             emit(op, nbytes, samples)

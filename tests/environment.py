@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,13 @@ def clean_environment(**extra: str) -> dict[str, str]:
     """
     without = (*_JOB_VARIABLES, "PYTHONDONTWRITEBYTECODE")
     return {k: v for k, v in os.environ.items() if k not in without} | extra
+
+
+def random_seed() -> int:
+    """For a test of random things, which it prints: ``PYSHMEM_TEST_SEED`` has it take the same again."""
+    seed = int(os.environ.get("PYSHMEM_TEST_SEED") or random.randrange(1 << 32))
+    print("seed", seed, flush=True)
+    return seed
 
 
 def processes_of(session: int) -> list[psutil.Process]:

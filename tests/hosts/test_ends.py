@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from cluster import ADDRESS, Cluster, Pe, processes, sockets
-from environment import clean_environment
+from environment import clean_environment, random_seed
 from namespaces import HOSTS, ip
 
 #: A PE goes, and what the others are in meanwhile.
@@ -261,7 +261,7 @@ def test_the_secret_is_not_handed_on(cluster: Cluster) -> None:
 
 
 def test_after_kills_at_any_time_nothing_is_left(cluster: Cluster) -> None:
-    seed = random.randrange(10**6)
+    seed = random_seed()
     chance = random.Random(seed)
     busy = RING.replace("pyshmem.barrier_all()", "while True: pyshmem.barrier_all()", 1)
     for _ in range(5):

@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
 from cluster import Cluster
+from environment import random_seed
 
 PROGRAM = str(Path(__file__).parent / "random_operations.py")
 
 
 def operate(times: int, cluster: Cluster, timeout: float, *more: str) -> None:
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+    seed = random_seed()
     for pe in cluster.run([PROGRAM, str(seed), str(times), *more], 2, 2, timeout):
         assert f"seed {seed}: as the model has it" in pe.out
 

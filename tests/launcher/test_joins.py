@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 from environment import clean_environment
-from others import LAUNCHERS, launcher, mpirun, on, prterun
+from others import LAUNCHERS, launcher, mpirun, on, prterun, torchrun
 from sshd import Hosts
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -66,11 +67,60 @@ def test_by_a_file_of_hosts(
     assert_went_round(run_command(command, 120, check=True), 3)
 
 
+SMALL = ("--rows", "24", "--cols", "24", "--steps", "20")
+
+
+def assert_heat(outputs: Iterable[str]) -> None:
+    """PE 0 of two says so."""
+    out = "".join(outputs)
+    for told in (r"PEs +│ +2 ", r"maximum error against NumPy +│ +0\.00"):
+        assert re.search(told, out), out
+
+
 def test_heat_over_two_hosts(ssh_hosts: Hosts, run_command: RunCommand, tmp_path: Path) -> None:
-    small = ("--rows", "24", "--cols", "24", "--steps", "20", "--out", str(tmp_path / "heat.png"))
     command = ssh_hosts.run("--hosts", "a:1,b:1", "--device", "sim", str(EXAMPLES / "heat.py"))
-    done = run_command([*command, *small], 200, check=True)
-    assert re.search(r"maximum error against NumPy +│ +0\.00", done.stdout), done.stdout
+    small = (*SMALL, "--out", str(tmp_path / "heat.png"))
+    assert_heat([run_command([*command, *small], 200, check=True).stdout])
+
+
+@pytest.mark.parametrize("launcher", [mpirun, prterun])
+def test_heat_by_other_launchers(
+    launcher: Callable[..., list[str]],
+    ssh_hosts: Hosts,
+    run_command: RunCommand,
+    agent: str,
+    tmp_path: Path,
+) -> None:
+    program = [
+        sys.executable,
+        str(EXAMPLES / "heat.py"),
+        *SMALL,
+        "--out",
+        str(tmp_path / "heat.png"),
+    ]
+    command = on(ssh_hosts, 0, *launcher(ssh_hosts, agent), *program)
+    assert_heat([run_command(command, 200, check=True, PYSHMEM_CONDUIT="ucx").stdout])
+
+
+def test_heat_by_two_agents_of_torchrun(ssh_hosts: Hosts, tmp_path: Path) -> None:
+    program = [str(EXAMPLES / "heat.py"), *SMALL, "--out", str(tmp_path / "heat.png")]
+    port = 29600 + os.getpid() % 300
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    agents = [
+        subprocess.Popen(
+            on(ssh_hosts, number, *torchrun(ssh_hosts, number, port), *program),
+            env=clean_environment(OMP_NUM_THREADS="1"),
+            **pipes,
+        )
+        for number in range(2)
+    ]
+    try:
+        assert_heat([agent.communicate(timeout=200)[0] for agent in agents])
+    finally:
+        for agent in agents:
+            agent.kill()
+            agent.wait()
+    assert not any(agent.returncode for agent in agents)
 
 
 def run_by(

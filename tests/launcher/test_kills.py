@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from environment import random_seed
 from of_hosts import Job
 from sshd import Hosts
 
@@ -75,8 +76,7 @@ def assert_cleared(hosts: Hosts, job: Job, told: str) -> None:
 
 def kill_at_random(times: int, idle: int, hosts: Hosts, start: Start) -> None:
     """``idle`` jobs, then one that works, and so on."""
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+    seed = random_seed()
     chance = random.Random(seed)
     for turn in range(times):
         where = ",".join(f"{name}:{n}" for name, n in zip("ab", COUNTS, strict=True))
@@ -87,6 +87,7 @@ def kill_at_random(times: int, idle: int, hosts: Hosts, start: Start) -> None:
             job.wait_ready(sum(COUNTS))
             time.sleep(chance.random() * (3 if busy else 0.2))
             what, expected, status = kill_something(hosts, job, chance)
+            print(turn, "busy" if busy else "idle", what, flush=True)
             told += f": {what}"
             assert job.process.wait(60) == status, f"{told}\n{job.errors()}"
             if busy and what == "link":

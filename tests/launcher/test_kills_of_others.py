@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import psutil
 import pytest
-from environment import listing
+from environment import listing, random_seed
 from of_hosts import Job
 from others import mpirun, on, prterun, torchrun
 from sshd import Hosts
@@ -111,8 +111,7 @@ def assert_ended(hosts: Hosts, jobs: list[Job], what: str, told: str) -> None:
 def kill_at_random(
     way: str, times: int, kinds: list[str], hosts: Hosts, start: Start, agent: str
 ) -> None:
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+    seed = random_seed()
     chance = random.Random(seed)
     before = in_shared_memory()
     for turn in range(times):

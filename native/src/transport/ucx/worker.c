@@ -25,6 +25,8 @@
 #define AWAY_NS     (1000 * 1000LL)            /* how long the thread stays away from those who make progress */
 #define PROBE_NS    (50 * 1000LL)              /* in which they come back if they do */
 #define LIVELY_NS   (200 * 1000LL)             /* after a message, for the next: a wait makes progress itself so long */
+#define KEEN_NS     (20 * 1000LL)              /* after one, that the thread looks for the next before it sleeps */
+#define REST        8                          /* messages that it does not, once none has come */
 #define CLOSE_NS    (2 * 1000 * 1000 * 1000LL) /* for connections to end in order */
 #define PATIENCE_NS (200 * 1000 * 1000LL)      /* for the reason why a connection has ended to come from elsewhere */
 #define SLEEP_MS    100
@@ -336,6 +338,28 @@ static struct {
     _Atomic bool stop;
 } background;
 
+/* Does the thread look on for the next message? Who gets one word after the other asks for the next once the last is
+ * there. To sleep and be woken for it costs the program's core as much time as to look for it does, and the asker more;
+ * so the thread looks for as long as that costs (KEEN_NS), which at worst doubles what a message takes from the
+ * program, and where none came not again for REST messages. Called by the thread alone. */
+static bool is_keen(void) {
+    static int64_t last_ns;
+    static int rest;
+    static bool looks;
+    int64_t heard = atomic_load_explicit(&heard_ns, memory_order_relaxed);
+
+    if (heard != last_ns) {
+        last_ns = heard;
+        looks = false;
+        rest -= rest > 0;
+    }
+    if (pysh_ucx.may_spin && !rest && pysh_now_ns() - heard < KEEN_NS)
+        return looks = true;
+    if (looks)
+        rest = REST;
+    return looks = false;
+}
+
 /* True: there is nothing to do before the descriptor says so. */
 static bool serve_and_arm(void) {
     pysh_ucs_status_t status = PYSH_UCS_ERR_BUSY;
@@ -345,7 +369,7 @@ static bool serve_and_arm(void) {
     for (int i = 0; i < TURNS; i++)
         if (!step()) {
             spins = atomic_load(&asleep) > 0 && is_lively(); /* their core is free */
-            if (!spins)
+            if (!spins && !is_keen())
                 status = pysh_ucx.library->worker_arm(pysh_ucx.worker);
             break;
         }
