@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Who serves messages of other hosts: ``native/src/transport/ucx/worker.c``, in every order of steps.
 
-Waits of a PE make progress while they are awake. A thread in the background does while none is: else it
-stays away, asleep on a futex. Before it sleeps on the worker's descriptor it makes progress until there
-is nothing left, and arms the descriptor. Of all timeouts one is here: the thread comes back by itself
-where nobody waits. So a state in which nothing can move although a message has come, or a wait is not
-over, is one in which only a timeout would help. ``explore`` visits all states and says what is wrong in
-the first bad one.
+Waits of a PE make progress while they are awake. A thread in the background does while none is:
+else it stays away, asleep on a futex. Before it sleeps on the worker's descriptor it makes progress
+until there is nothing left, and arms the descriptor. A wait that begins while it sleeps there takes
+the descriptor away. Of all timeouts one is here: the thread comes back by itself where nobody
+waits. So a state in which nothing can move although a message has come, or a wait is not over, is
+one in which only a timeout would help. ``explore`` visits all states and says what is wrong in the
+first bad one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ GUARDS = frozenset(
         "asleep is counted first",
         "the futex compares",
         "arming finds what has come",
+        "who goes to sleep puts the descriptor back",
     }
 )
 
@@ -51,6 +53,8 @@ class State(NamedTuple):
     served: int = 0
     armed: bool = False
     ready: bool = False  # the descriptor
+    watched: bool = False  # by the thread's sleep
+    on: bool = False  # the thread sleeps there, as far as waits know
 
 
 class Serving:
@@ -71,7 +75,11 @@ class Serving:
             return state._replace(waits=waits, **changed)
 
         if wait.at == "computes":
-            yield to("awake", awake=state.awake + 1)
+            yield to("begins", awake=state.awake + 1)
+        elif wait.at == "begins":
+            yield to("takes it away" if state.on else "awake", on=False)
+        elif wait.at == "takes it away":
+            yield to("awake", watched=False)
         elif wait.at == "awake":
             if state.pending:
                 yield to("awake", pending=state.pending - 1, served=state.served + 1)
@@ -93,11 +101,14 @@ class Serving:
             yield to("wakes" if wakes else wait.then, wait.then)
         elif wait.at == "wakes":
             woken = state.woken or (state.away and state.thread == "sleeps")
-            yield to(wait.then, away=False, woken=woken)
+            back = "who goes to sleep puts the descriptor back" in self.guards
+            yield to("puts it back" if back else wait.then, wait.then, away=False, woken=woken)
+        elif wait.at == "puts it back":
+            yield to(wait.then, watched=True)
         elif wait.at == "asleep" and state.served >= wait.needs:
             yield to("gets up", asleep=state.asleep - 1)
         elif wait.at == "gets up":
-            yield to("awake", awake=state.awake + 1)
+            yield to("begins", awake=state.awake + 1)
 
     # ---- the thread ----
 
@@ -114,12 +125,22 @@ class Serving:
             if state.pending and "arming finds what has come" in self.guards:
                 yield state._replace(thread="looks")
             else:
-                yield state._replace(thread="polls", armed=True)
-        elif at == "polls" and state.ready:
-            yield state._replace(thread="looks", armed=False, ready=False)
+                yield state._replace(thread="watches", armed=True)
+        elif at == "watches":
+            yield state._replace(thread="gets on", watched=True)
+        elif at == "gets on":
+            yield state._replace(thread="is on", on=True)
+        elif at == "is on":
+            yield state._replace(thread="gets off" if state.awake else "polls")
+        elif at == "polls" and ((state.ready and state.watched) or self.nobody_waits(state)):
+            yield state._replace(thread="gets off")
+        elif at == "gets off":
+            yield state._replace(thread="looks", on=False, armed=False, ready=False)
         elif at == "goes away":
             checks = "the thread looks once it is away" in self.guards
-            yield state._replace(thread="away" if checks else "will sleep", away=True)
+            yield state._replace(
+                thread="away" if checks else "will sleep", away=True, watched=False
+            )
         elif at == "away":
             yield state._replace(thread="will sleep" if state.awake else "looks for sleepers")
         elif at == "looks for sleepers":

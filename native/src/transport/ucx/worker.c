@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The worker: connections, messages in their order, progress, and the thread that sleeps on its descriptor. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -65,9 +67,89 @@ static _Atomic uint32_t away;
 static _Atomic uint32_t served;  /* how often callers have made progress */
 static _Atomic int64_t heard_ns; /* when the last message came. Both are hints, which order nothing */
 
-void pysh_ucx_awake(int change) {
-    if (atomic_fetch_add(&awake, change) + change <= 0 && atomic_load(&asleep) > 0 && atomic_exchange(&away, 0))
+/* Where the thread sleeps: on the worker's descriptor, and on a timer. A wait that begins meanwhile takes the
+ * descriptor away, as it serves what comes itself, and on the same core the thread would be woken first each time,
+ * which costs the waiter more than a message does. The thread then sleeps on until the timer has it look who serves,
+ * AWAY_NS later; or until the descriptor is put back by a wait that goes to sleep and leaves nobody awake.
+ *
+ * The thread puts the descriptor in, sets `on`, and looks at `awake` once more; a wait counts itself in `awake`, and
+ * then looks at `on`: one of the two sees the other. Who takes the descriptor away is counted in `awake` until it has
+ * done so: who leaves nobody awake later finds that it is away. */
+static struct {
+    int set, timer;
+    pthread_mutex_t mutex;
+    bool started;
+    _Atomic bool watches; /* the descriptor is in the set; changed with the mutex. As each message tells all sets in
+                             which it is, only while the thread sleeps there */
+    _Atomic bool on;      /* the thread sleeps there, and no wait has taken the descriptor away */
+} doze = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void watch(bool on) {
+    struct epoll_event event = {.events = EPOLLIN};
+
+    pthread_mutex_lock(&doze.mutex);
+    if (doze.started && on != atomic_load(&doze.watches)) {
+        epoll_ctl(doze.set, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, pysh_ucx.fd, &event);
+        atomic_store(&doze.watches, on);
+    }
+    pthread_mutex_unlock(&doze.mutex);
+}
+
+static void let_it_sleep(void) {
+    const struct itimerspec moment = {.it_value = {.tv_nsec = AWAY_NS}};
+
+    watch(false);
+    pthread_mutex_lock(&doze.mutex);
+    if (doze.started)
+        timerfd_settime(doze.timer, 0, &moment, NULL);
+    pthread_mutex_unlock(&doze.mutex);
+}
+
+static void sleep_on_descriptor(void) {
+    struct epoll_event ready;
+
+    watch(true);
+    atomic_store(&doze.on, true);
+    if (atomic_load(&awake) == 0)
+        epoll_wait(doze.set, &ready, 1, SLEEP_MS);
+    atomic_store(&doze.on, false);
+}
+
+static int open_doze(void) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET}; /* each time that it expires */
+
+    doze.set = epoll_create1(EPOLL_CLOEXEC);
+    doze.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    atomic_store(&doze.watches, false);
+    doze.started = doze.set >= 0 && doze.timer >= 0 && epoll_ctl(doze.set, EPOLL_CTL_ADD, doze.timer, &event) == 0;
+    return doze.started ? 0 : errno;
+}
+
+static void close_doze(void) {
+    pthread_mutex_lock(&doze.mutex);
+    doze.started = false;
+    if (doze.set >= 0)
+        close(doze.set);
+    if (doze.timer >= 0)
+        close(doze.timer);
+    pthread_mutex_unlock(&doze.mutex);
+}
+
+/* The thread is to serve at once. */
+static void call_it(void) {
+    if (atomic_exchange(&away, 0))
         syscall(SYS_futex, &away, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    if (!atomic_load(&doze.watches))
+        watch(true);
+}
+
+void pysh_ucx_awake(int change) {
+    int now = atomic_fetch_add(&awake, change) + change;
+
+    if (change > 0 && atomic_load(&doze.on) && atomic_exchange(&doze.on, false))
+        let_it_sleep();
+    if (now <= 0 && atomic_load(&asleep) > 0)
+        call_it();
 }
 
 void pysh_ucx_asleep(int change) {
@@ -78,6 +160,7 @@ void pysh_ucx_asleep(int change) {
 static void stay_away(void) {
     const struct timespec timeout = {.tv_nsec = AWAY_NS};
 
+    watch(false);
     atomic_store(&away, 1);
     if (atomic_load(&awake) > 0 || atomic_load(&asleep) == 0)
         syscall(SYS_futex, &away, FUTEX_WAIT_PRIVATE, 1, &timeout, NULL, 0);
@@ -339,7 +422,7 @@ static struct {
 } background;
 
 /* Does the thread look on for the next message? Who gets one word after the other asks for the next once the last is
- * there. To sleep and be woken for it costs the program's core as much time as to look for it does, and the asker more;
+ * there. To sleep and be woken for it costs the program's core as much time as to look for it does, and the asker more:
  * so the thread looks for as long as that costs (KEEN_NS), which at worst doubles what a message takes from the
  * program, and where none came not again for REST messages. Called by the thread alone. */
 static bool is_keen(void) {
@@ -397,7 +480,6 @@ static bool callers_serve(uint32_t before) {
 }
 
 static void *ucx_serve(void *unused) {
-    struct pollfd ready = {.fd = pysh_ucx.fd, .events = POLLIN};
     uint32_t before = count_served();
 
     prctl(PR_SET_TIMERSLACK, 1); /* 50 us else */
@@ -408,19 +490,22 @@ static void *ucx_serve(void *unused) {
         } else {
             before = count_served();
             if (serve_and_arm())
-                poll(&ready, 1, SLEEP_MS);
+                sleep_on_descriptor();
         }
     }
     return unused;
 }
 
 int pysh_ucx_serve_in_background(void) {
-    int why;
+    int why = open_doze();
 
     atomic_store(&background.stop, false);
-    why = pysh_thread_start(&background.thread, "pysh-conduit", ucx_serve, NULL);
-    if (why)
+    if (!why)
+        why = pysh_thread_start(&background.thread, "pysh-conduit", ucx_serve, NULL);
+    if (why) {
+        close_doze();
         return pysh_fail(ISHMEMX_ERR_SYSTEM, "the thread that serves other hosts: %s", strerror(why));
+    }
     background.started = true;
     return ISHMEMX_OK;
 }
@@ -429,9 +514,11 @@ void pysh_ucx_serve_no_more(void) {
     if (!background.started)
         return;
     atomic_store(&background.stop, true);
+    watch(true);
     pysh_ucx.library->worker_signal(pysh_ucx.worker);
     pthread_join(background.thread, NULL);
     background.started = false;
+    close_doze();
 }
 
 /* ---- from open to close ---- */
