@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -100,16 +101,19 @@ def test_a_killed_pe_whose_child_lives_on_is_named(cluster: Cluster) -> None:
 
 # ---- networks ---------------------------------------------------------------------------------------
 
-#: Long enough to look at its sockets.
+#: Until its sockets have been looked at.
 GOES_ROUND = """
-import numpy as np, pyshmem, time
+import numpy as np, pathlib, pyshmem, sys, time
+folder = pathlib.Path(sys.argv[1])
 with pyshmem.init(heap_size="8M", device="none") as job:
     box = pyshmem.zeros(50_000)
     pyshmem.put(box, np.full(50_000, job.my_pe + 1.0), (job.my_pe + 1) % job.n_pes)
     pyshmem.barrier_all()
     assert (box == (job.my_pe - 1) % job.n_pes + 1).all()
     print("in", flush=True)
-    time.sleep(0.7)
+    (folder / str(job.my_pe)).touch()
+    while not (folder / "seen").exists():
+        time.sleep(0.05)
     pyshmem.barrier_all()
 """
 
@@ -140,11 +144,16 @@ def addresses_of(host: str) -> set[tuple[str, int]]:
 def go_round(cluster: Cluster, **settings: str) -> dict[str, set[tuple[str, int]]]:
     """A job of a PE on each of two hosts; the sockets that it had there while it ran."""
     seen: dict[str, set[tuple[str, int]]] = {host: set() for host in HOSTS[:2]}
-    pes = cluster.start(["-c", GOES_ROUND], 1, 2, **settings)
-    while any(pe.process.poll() is None for pe in pes):
-        for host in seen:
-            seen[host] |= addresses_of(host)
-        time.sleep(0.05)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pes = cluster.start(["-c", GOES_ROUND, name], 1, 2, **settings)
+        while any(pe.process.poll() is None for pe in pes):
+            both_in = (folder / "0").exists() and (folder / "1").exists()
+            for host in seen:
+                seen[host] |= addresses_of(host)
+            if both_in:
+                (folder / "seen").touch()
+            time.sleep(0.05)
     for pe in pes:
         pe.wait(60)
         assert (pe.process.returncode, pe.out) == (0, "in\n"), pe.out + pe.err

@@ -84,7 +84,7 @@ static struct {
     _Atomic bool on;      /* the thread sleeps there, and no wait has taken the descriptor away */
 } doze = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static void watch(bool on) {
+static void watch_descriptor(bool on) {
     struct epoll_event event = {.events = EPOLLIN};
 
     pthread_mutex_lock(&doze.mutex);
@@ -98,7 +98,7 @@ static void watch(bool on) {
 static void let_it_sleep(void) {
     const struct itimerspec moment = {.it_value = {.tv_nsec = AWAY_NS}};
 
-    watch(false);
+    watch_descriptor(false);
     pthread_mutex_lock(&doze.mutex);
     if (doze.started)
         timerfd_settime(doze.timer, 0, &moment, NULL);
@@ -108,7 +108,7 @@ static void let_it_sleep(void) {
 static void sleep_on_descriptor(void) {
     struct epoll_event ready;
 
-    watch(true);
+    watch_descriptor(true);
     atomic_store(&doze.on, true);
     if (atomic_load(&awake) == 0)
         epoll_wait(doze.set, &ready, 1, SLEEP_MS);
@@ -140,7 +140,7 @@ static void call_it(void) {
     if (atomic_exchange(&away, 0))
         syscall(SYS_futex, &away, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     if (!atomic_load(&doze.watches))
-        watch(true);
+        watch_descriptor(true);
 }
 
 void pysh_ucx_awake(int change) {
@@ -160,7 +160,7 @@ void pysh_ucx_asleep(int change) {
 static void stay_away(void) {
     const struct timespec timeout = {.tv_nsec = AWAY_NS};
 
-    watch(false);
+    watch_descriptor(false);
     atomic_store(&away, 1);
     if (atomic_load(&awake) > 0 || atomic_load(&asleep) == 0)
         syscall(SYS_futex, &away, FUTEX_WAIT_PRIVATE, 1, &timeout, NULL, 0);
@@ -514,7 +514,7 @@ void pysh_ucx_serve_no_more(void) {
     if (!background.started)
         return;
     atomic_store(&background.stop, true);
-    watch(true);
+    watch_descriptor(true);
     pysh_ucx.library->worker_signal(pysh_ucx.worker);
     pthread_join(background.thread, NULL);
     background.started = false;
