@@ -13,8 +13,10 @@ from .._core import library
 
 #: The exit status of a job in which something was found.
 FOUND = 3
-#: Words of the file of turns: those of all, and those of a PE.
-HEADER, ROW = 16, 8
+#: The file of turns: words of all, words of a PE, collectives beside its program that it can be in at
+#: once, and words of each.
+HEADER, OWN, MEETINGS, MEETING = 16, 8, 8, 3
+ROW = OWN + MEETINGS * MEETING
 _DELIVER = library.lib.ISHMEMX_CHECK_DELIVER
 
 

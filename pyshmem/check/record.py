@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.arrays import peer_views
 from .._core.errors import UnsupportedError
-from .._core.library import lib, refuse_deliver, setting_number
+from .._core.library import lib, setting_number
 from ..host.collectives.requests import Request
 from ..host.job import runtime
 from ..host.locks import Lock
@@ -26,6 +26,7 @@ from ..host.memory import heap
 from ..host.teams.contexts import Context
 from ..host.teams.team import Channel, Team
 from . import effects, memory, streams
+from .delivery import lanes
 from .log import Log, is_internal, now
 from .log import inside as _inside
 
@@ -55,10 +56,11 @@ def log() -> Log:
 def held() -> Held | None:
     """What keeps what is sent until it arrives, in the thread that takes turns with other PEs.
 
-    None in a collective whose members run together, too.
+    Or in one that it lends its turn to. None in a collective whose members run together, too.
     """
-    is_ours = threading.current_thread() is _main and _held is not None and not _held.is_busy
-    return _held if is_ours else None
+    if _held is None or _held.is_busy:
+        return None
+    return _held if threading.current_thread() is _main or lanes.running() else None
 
 
 def install(follow_kernels: Callable[[], object], follow_torch: Callable[[], object]) -> None:
@@ -97,7 +99,7 @@ def install(follow_kernels: Callable[[], object], follow_torch: Callable[[], obj
 
     record_arrays.install(_log, _inside)
     _replace(peer_views.view_of_peer, record_arrays.peer_view(peer_views.view_of_peer))
-    streams.install(_log, _inside, _replace)
+    streams.install(_log, _inside, held, _replace)
     runtime.on_init(_begin)
     runtime.on_finalize(_end)
     runtime.on_finalize(_deliver_all, first=True)
@@ -191,7 +193,6 @@ def _call_recorded(
     except TypeError:
         return function(*args, **named)  # which says what is wrong
     if given.get("stream") is not None:
-        refuse_deliver("streams")
         return streams.routine(name, describe, given, lambda: function(*args, **named))
     try:
         before, after = describe(given)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .._core.arrays.checks import stream_handle
@@ -24,6 +25,8 @@ from .log import ROOM, Log, now
 
 _log: Log
 _inside: Any
+#: What has operations wait at their gates, with PYSHMEM_CHECK=deliver.
+_held: Callable[[], Any]
 _numbers = itertools.count(1)
 _tokens = itertools.count(1)
 _agents: dict[int, int] = {}  # by handle
@@ -58,6 +61,52 @@ class _Operation:
         self.name, self._captured, self._handle = name, captured, handle
         self._agent, self._site = agent_of(handle), _log.site()
         self._token = _tell(name) if handle and not captured else None
+        self._delivery, self._lane = _held() if handle else None, None
+
+    def gate(self) -> None:
+        """What comes behind begins when this PE's turns let it, with PYSHMEM_CHECK=deliver."""
+        if self._delivery is None:
+            return
+        if self._captured:
+            self._delivery.lanes.captures(self._handle)
+        else:
+            self._lane = self._delivery.put(self._handle)
+
+    @property
+    def is_gated(self) -> bool:
+        """Is there a gate before it, and is it not captured?"""
+        return self._lane is not None
+
+    @property
+    def lane(self) -> Any:
+        """That of the stream whose thread this is, where there are gates."""
+        return None if self._delivery is None else getattr(_here, "lane", None)
+
+    def replays(self, graph: int) -> None:
+        """It stands before a graph's operations, which have gates of their own."""
+        if self._delivery is not None:
+            self._lane = self._delivery.lanes.of(self._handle)
+            self._delivery.lanes.replays(graph, self._handle)
+
+    def enters(self) -> None:
+        """The stream has come to the gate."""
+        if (lane := self.lane) is not None:
+            lane.enter()
+
+    def comes_to(self, given: Arguments, before: Effects) -> None:
+        """It goes on when what it waits for is there."""
+        if (lane := self.lane) is not None and self._delivery is not None:
+            self._delivery.on_stream(lane, self.name, given, before)
+
+    def waits(self, ready: Callable[[], bool]) -> None:
+        """It goes on when that holds."""
+        if (lane := self.lane) is not None:
+            lane.until(ready)
+
+    def leaves(self) -> None:
+        """The operation is done."""
+        if (lane := self.lane) is not None:
+            lane.leave()
 
     def put(self, function: Callable[[], None]) -> None:
         """Call ``function`` when the stream gets there."""
@@ -68,7 +117,7 @@ class _Operation:
             outer = getattr(_inside, "call", False)
             _inside.call = True
             if not self._captured:
-                _here.agent = self._agent
+                _here.agent, _here.lane = self._agent, self._lane
             _here.site = self._site
             try:
                 function()
@@ -101,6 +150,33 @@ def mark(name: str, handle: int, captured: bool) -> None:
     operation.put(operation.begins)
 
 
+def kernel(name: str, handle: int, captured: bool, run: Callable[[], None]) -> Callable[[], None]:
+    """``run``, of a kernel, behind a mark, and behind a gate."""
+    operation = _Operation(name, handle, captured)
+    operation.gate()
+    operation.put(operation.begins)
+
+    def gated() -> None:
+        operation.enters()
+        try:
+            run()
+        finally:
+            operation.leaves()
+
+    return gated
+
+
+@contextmanager
+def one_kernel() -> Iterator[None]:
+    """With gates, a kernel waits for another one without keeping the program from going on."""
+    delivery = _held()
+    if delivery is None:
+        yield
+        return
+    with delivery.lanes.kernel(delivery.waits):
+        yield
+
+
 def routine(
     name: str,
     describe: Callable[[Arguments], Described],
@@ -116,9 +192,11 @@ def routine(
         return call()  # which says what is wrong
     describe = _DESCRIBED.get(name, describe)
     operation = _Operation(name, handle, captured)
+    operation.gate()
     behind: list[Callable[[Any], Effects]] = []
 
     def begins() -> None:
+        operation.enters()
         operation.begins()
         behind.clear()
         with effects.on_stream():
@@ -128,18 +206,31 @@ def routine(
                 return
         if any(one[_HEAP.get(one[0], 0)] == 0 for one in before):
             return  # the routine refuses the host heap
-        operation.write(_translated(before))
+        before = _translated(before)
+        operation.write(before)
         _log.flush()
+        operation.comes_to(given, before)
         behind.append(after if after is not None else lambda _: [])
 
     def ends() -> None:
         for after in behind:
             operation.write([("Q", _way(), None), *_translated(after(None))])
+        operation.leaves()
 
     operation.put(begins)
-    result = call()
+    if name == "Request.wait" and operation.is_gated:
+        call = _nothing  # the gate waits for the request
+    try:
+        result = call()
+    except BaseException:
+        operation.put(operation.leaves)
+        raise
     operation.put(ends)
     return result
+
+
+def _nothing() -> None:
+    pass
 
 
 def _way() -> Any:
@@ -238,6 +329,12 @@ _DESCRIBED: dict[str, effects.Describe] = {
 # ---- what waits for streams ----------------------------------------------------------------------
 
 
+def awaits(*handles: int) -> None:
+    """The host is about to wait for streams, or for all: their gates open meanwhile."""
+    if (delivery := _held()) is not None:
+        delivery.finish(*handles)
+
+
 def finished(*handles: int) -> None:
     """The host has waited for streams."""
     agents = tuple(_agents[handle] for handle in handles if handle in _agents)
@@ -248,42 +345,77 @@ def finished(*handles: int) -> None:
 def event_recorded(event: Any, handle: int) -> None:
     """An event has been put on a stream, and stands for what is done there."""
     key = "event", next(_tokens)
-    event.pyshmem_recorded = key
+    done: list[bool] = []
+    event.pyshmem_recorded, event.pyshmem_done = key, done
     operation = _Operation("event.record", handle, False)
+    operation.gate()
 
     def told() -> None:
+        operation.enters()
         operation.begins()
         operation.write([("T", key)])
+        done.append(True)
+        operation.leaves()
 
     operation.put(told)
 
 
-def event_awaited(event: Any, handle: int) -> None:
-    """What comes behind on the stream, or on the host, waits for the event."""
-    key = getattr(event, "pyshmem_recorded", None)
+def event_awaited(event: Any, handle: int, finish_all: Callable[[], None]) -> None:
+    """What comes behind on the stream, or on the host, waits for the event.
+
+    Args:
+        event: that of Numba.
+        handle: of the stream; 0: the host waits.
+        finish_all: waits for all streams, which is how the simulator waits for an event.
+    """
+    key, done = getattr(event, "pyshmem_recorded", None), getattr(event, "pyshmem_done", [])
+    operation = _Operation("event.wait", handle, False)
+    delivery = _held()
+    if delivery is None or delivery.is_free:
+        outer, _inside.call = getattr(_inside, "call", False), True
+        try:
+            finish_all()
+        finally:
+            _inside.call = outer
+    elif key is not None and not handle:
+        delivery.waits(lambda: bool(done))
     if key is None:
         return
-    operation = _Operation("event.wait", handle, False)
-    operation.put(lambda: operation.write([("G", key, False)]))
+    operation.gate()
+
+    def waited() -> None:
+        operation.enters()
+        operation.waits(lambda: bool(done))
+        operation.write([("G", key, False)])
+        operation.leaves()
+
+    operation.put(waited)
 
 
-def install(log: Log, inside: Any, replace: Callable[[Any, Any], None]) -> None:
-    """Put records around what host programs do with streams and graphs."""
-    global _log, _inside
-    _log, _inside = log, inside
+def install(
+    log: Log, inside: Any, held: Callable[[], Any], replace: Callable[[Any, Any], None]
+) -> None:
+    """Put records around what host programs do with streams and graphs; ``held``: what is late."""
+    global _log, _inside, _held
+    _log, _inside, _held = log, inside, held
     kind, graph = host_streams.Stream, host_streams.Graph
     made, destroyed, query = kind.__init__, kind.destroy, kind.query
-    finish, replayed = kind.synchronize, graph.replay
+    finish, replayed, captures = kind.synchronize, graph.replay, kind.capture
 
     def init(self: Any) -> None:
         made(self)
         _agents.pop(self.handle, None)  # of one that was there before
 
     def synchronize(self: Any) -> None:
+        awaits(self.handle)
         finish(self)
         finished(self.handle)
 
     def ask(self: Any) -> bool:
+        if (delivery := _held()) is not None and self.handle and not delivery.lanes.is_free:
+            if not sim_calls.is_captured(self.handle) and not delivery.looks_at(self.handle):
+                return False
+            finish(self)
         done = query(self)
         if done:
             finished(self.handle)
@@ -291,16 +423,26 @@ def install(log: Log, inside: Any, replace: Callable[[Any, Any], None]) -> None:
 
     def destroy(self: Any) -> None:
         handle = self.handle
+        awaits(handle)
         destroyed(self)
         finished(handle)
 
     def replay(self: Any, stream: Any) -> None:
-        mark("replay", stream_handle(stream), False)
+        operation = _Operation("replay", stream_handle(stream), False)
+        operation.replays(id(self._cell))
+        operation.put(operation.begins)
         replayed(self, stream)
+
+    @contextmanager
+    def capture(self: Any) -> Iterator[Any]:
+        with captures(self) as graph:
+            yield graph
+        if (delivery := _held()) is not None:
+            delivery.lanes.captured(self.handle, id(graph._cell))
 
     for owner, name, plain, new in (
         (kind, "__init__", made, init), (kind, "synchronize", finish, synchronize),
-        (kind, "query", query, ask),
+        (kind, "query", query, ask), (kind, "capture", captures, capture),
         (kind, "destroy", destroyed, destroy), (graph, "replay", replayed, replay),
     ):  # fmt: skip
         setattr(owner, name, functools.wraps(plain)(new))  # pyright: ignore[reportArgumentType]
@@ -311,8 +453,10 @@ def install(log: Log, inside: Any, replace: Callable[[Any, Any], None]) -> None:
 def _synchronize(plain: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(plain)
     def synchronize(stream: Any) -> None:
+        handle = stream_handle(stream)
+        awaits(handle)
         plain(stream)
-        finished(stream_handle(stream))
+        finished(handle)
 
     return synchronize
 
@@ -320,6 +464,7 @@ def _synchronize(plain: Callable[..., None]) -> Callable[..., None]:
 def _finish_all(plain: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(plain)
     def finish_all() -> None:
+        awaits()
         plain()
         finished(*_agents)
 

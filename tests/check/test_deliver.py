@@ -14,12 +14,8 @@ from test_order import HERE, RIGHT, WITHOUT, groups, needs, wants_torch
 
 RUN = [sys.executable, "-m", "pyshmem", "run", "--timeout", "160"]
 LATE = sorted(HERE.glob("late/*.py"))
-#: Of streams and of torch's process groups it says that it cannot delay what they do.
-DELAYED = [
-    path
-    for path in RIGHT
-    if not path.name.startswith("stream_") and "process_group" not in path.read_text("utf-8")
-]
+#: Of torch's process groups it says that it cannot delay what they do.
+DELAYED = [path for path in RIGHT if "process_group" not in path.read_text("utf-8")]
 
 
 def command(program: Path, *options: str) -> list[str]:
@@ -33,6 +29,7 @@ SOME = (
     "source_reused",
     "fence_for_another_pe",
     "kernel_put_then_flag",
+    "stream_without_event",
     "triton_stored_here",
 )
 

@@ -18,10 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._core.errors import ShmemError
 from ..._core.library import lib, setting_number
 from ...host import locks
 from ...host.job import runtime
 from .. import effects, log, memory
+from . import lanes
 from .turns import NEVER, TESTED, WAITED, Turns
 
 Call = Callable[..., Any]
@@ -52,6 +54,7 @@ class _Sent(NamedTuple):
     due: int  # the turn at which it arrives, if nothing makes it arrive before
     place: tuple[int, int] | None = None  # addresses: what is stored at one place stays in order
     target: int | None = None  # of a program's store: the PE, if it is one
+    of_kernel: bool = False
 
     def follows(self, other: _Sent) -> bool:
         """Does it arrive after ``other``, which was sent before?"""
@@ -73,6 +76,7 @@ class Held:
         self._sent: list[_Sent] = []
         self._epochs: dict[int, int] = {}  # by context
         self.random = random.Random()
+        self.lanes = lanes.Lanes(turns, self.random, self._tell_due)
         self.stores_reach_peers = False  # by what ptr has returned
         self.is_busy = False  # in a collective, whose members all run
         turns.arrive = self._arrive
@@ -84,6 +88,7 @@ class Held:
         self._turns.begin(job, told)
         self.random.seed(f"{self._turns.seed}/{self._pe}")
         self.stores_reach_peers = False
+        self.lanes = lanes.Lanes(self._turns, self.random, self._tell_due)
         if self._pe == 0 and not quiet_about_seeds:
             print(f"pyshmem: deliver: --seed {told} repeats this order of the PEs", file=sys.stderr)
 
@@ -91,6 +96,7 @@ class Held:
         """A job ends: all arrives."""
         if not self._turns.free:
             self._turns.pass_on()
+        self.finish()
         self.all_arrives()
         self._turns.end()
 
@@ -142,7 +148,7 @@ class Held:
         if (looks and (result is False or result is None)) or (
             name in ("g", "signal_fetch", "atomic_fetch") and self.random.random() < 0.3
         ):
-            self._turns.poll(TESTED)
+            self._poll(TESTED)
         return result
 
     def meeting(self, before: Any, run: Callable[[], Any]) -> Any:
@@ -172,17 +178,61 @@ class Held:
                 if how == WAITED:
                     return  # the routine waits itself
                 lib.ishmemx_leaf_fence()
-            self._turns.poll(how)
+            self._poll(how)
         if how == WAITED and self.random.random() < 0.3:  # it wakes late
-            self._turns.pass_on()
+            self.pass_on()
 
     def _step(self) -> None:
         if self._turns.free:
             self.all_arrives()
         elif self.random.random() < 0.5:
-            self._turns.pass_on()
+            self.pass_on()
         else:
+            self._turns.acted()
             self._arrive(False)
+
+    def _poll(self, how: int) -> None:
+        """Nothing has changed: others come first."""
+        if (lane := lanes.current()) is not None:
+            lane.gives_way(False)
+        else:
+            self._turns.poll(how)
+
+    # ---- streams and process groups ---------------------------------------------------------------
+
+    def finish(self, *keys: Any) -> None:
+        """The program waits for all that is on some streams, or on all that it has."""
+        self.waits(lambda: not self.lanes.pending(*keys))
+
+    def waits(self, ready: Callable[[], bool]) -> None:
+        """The program waits for something of this PE."""
+        self._wait(ready)
+
+    def put(self, key: Any) -> lanes.Lane:
+        """The program puts an operation on a stream: the gate before it."""
+        lane = self.lanes.of(key)
+        self._step()
+        lane.put()
+        return lane
+
+    def looks_at(self, key: Any) -> bool:
+        """Is all done that is on a stream? Else others come first."""
+        self._step()
+        if self.lanes.pending(key):
+            self._turns.poll(TESTED)
+        return not self.lanes.pending(key)
+
+    def on_stream(self, lane: lanes.Lane, name: str, given: Any, before: Any) -> None:
+        """An operation of a stream, in its thread, behind its gate: what it waits for is there."""
+        if name in (*_QUIETS, "fence", "Context.fence") or ("K",) in before:
+            self._arrives(one for one in self._sent if one.of_kernel)
+        for effect in before:
+            if effect[0] == "E" and effect[1][1] == "stream":
+                lane.meet(_number(effect[1]), len(effect[1][0][0]))
+            elif effect[0] == "N" and effect[1] == "words":
+                lane.until(functools.partial(_ready, given, effect))
+            elif effect[0] == "N":
+                lane.until(functools.partial(_is_over, given["self"]))
 
     # ---- kernels of the simulator ----------------------------------------------------------------
 
@@ -211,14 +261,14 @@ class Held:
         some = {key: value for key, value in given.items() if key in names}
         if base in _COPIED and "source" in some:
             some["source"] = np.array(np.asarray(some["source"]))
-        self.send(lambda: host(**some), 0, given["pe"])
+        self.send(lambda: host(**some), 0, given["pe"], of_kernel=True)
 
     def round(self, idle: bool) -> None:
         """The threads of a kernel have run: other PEs may."""
         if self._turns.free:
             self.all_arrives()
         elif idle:
-            self._turns.poll(TESTED)
+            self._poll(TESTED)
         else:
             self._step()
 
@@ -233,12 +283,13 @@ class Held:
         self, call: Call, key: tuple[int, int], place: tuple[int, int], target: int | None
     ) -> None:
         """A store of a program to some addresses, on the heap of ``target``, or of several PEs."""
-        self._sent.append(_Sent(call, key, 0, self._due(), place, target))
+        self._sent.append(_Sent(call, key, 0, self._due(), place, target, True))
         self._arrive(False)
 
     def keep_request(self, call: Call, target: int) -> None:
         """A request for a copy engine, also one for this PE: it is done some time before quiet."""
-        self._sent.append(_Sent(call, (0, target), self._epochs.get(0, 0), self._due()))
+        epoch = self._epochs.get(0, 0)
+        self._sent.append(_Sent(call, (0, target), epoch, self._due(), of_kernel=True))
         self._arrive(False)
 
     def arrives_at(self, key: tuple[int, int], low: int, high: int) -> None:
@@ -252,13 +303,16 @@ class Held:
         left = [one for one in self._sent if one.key == key]
         if left:
             if self.random.random() < 0.2:
-                self._turns.pass_on()
+                self.pass_on()
             self._arrives([self.random.choice(left)])
         return bool(left)
 
     def pass_on(self) -> None:
         """Other PEs come first."""
-        self._turns.pass_on()
+        if (lane := lanes.current()) is not None:
+            lane.gives_way(True)
+        else:
+            self._turns.pass_on()
 
     def kernel_ends(self) -> None:
         """What its programs have stored here is there; the rest is as what the host has put."""
@@ -284,21 +338,20 @@ class Held:
         target = effects._world_pe(given.get("ctx"), given["pe"])
         return self.send(lambda: function(*bound.args, **bound.kwargs), ctx, target)
 
-    def send(self, call: Callable[[], Any], ctx: int, target: int) -> Any:
+    def send(self, call: Callable[[], Any], ctx: int, target: int, of_kernel: bool = False) -> Any:
         """``call`` sends something to PE ``target``: now, or later."""
         due = self._due()
         if target == self._pe or self._turns.free:
             with log.unseen():
                 return call()
-        self._sent.append(_Sent(call, (ctx, target), self._epochs.get(ctx, 0), due))
+        epoch = self._epochs.get(ctx, 0)
+        self._sent.append(_Sent(call, (ctx, target), epoch, due, of_kernel=of_kernel))
         self._arrive(False)
         return None
 
     def _due(self) -> int:
         """A turn in which what is sent now arrives."""
-        chance = self.random.random()
-        late = self.random.randrange(1, 10) if chance < 0.7 else self.random.randrange(200, 800)
-        return self._turns.step + (0 if chance < 0.3 else late)
+        return self.lanes.later()
 
     def fence(self, ctx: int) -> None:
         """What is sent later to a PE passes nothing of what was."""
@@ -328,7 +381,7 @@ class Held:
 
         while some := left():
             if self.random.random() < 0.5:
-                self._turns.pass_on()
+                self.pass_on()
             elif self.random.random() < 0.3:
                 self._arrives(some)
             else:
@@ -338,10 +391,14 @@ class Held:
         """What is due arrives; ``urgent``: at least one does."""
         step = self._turns.step
         due = [one for one in self._sent if one.due <= step]
-        if urgent and not due and self._sent:
+        if urgent and not due and self._sent and self.random.random() < self._share_of_sent():
             due = [self.random.choice(self._sent)]
         self._arrives(due)
-        return bool(due)
+        # Streams and groups go on in the program's thread alone, which lends them its turn.
+        did = lanes.current() is None and self.lanes.go_on(urgent and not due)
+        if due or did:
+            self._turns.acted()
+        return bool(due) or did
 
     def _arrives(self, some: Iterable[_Sent]) -> None:
         chosen = list(some)
@@ -349,7 +406,15 @@ class Held:
         for one in chosen:
             if one in self._sent:
                 self._one(one)
-        self._turns.due(min((one.due for one in self._sent), default=NEVER))
+        self._tell_due()
+
+    def _share_of_sent(self) -> float:
+        """How often, of what has to arrive, it is what was sent, and not what is on a stream."""
+        return 0.5 if self.lanes.due < NEVER else 1.0
+
+    def _tell_due(self) -> None:
+        sent = min((one.due for one in self._sent), default=NEVER)
+        self._turns.due(min(sent, self.lanes.due))
 
     def _one(self, sent: _Sent) -> None:
         at = self._sent.index(sent)
@@ -390,6 +455,15 @@ def _ready(given: Any, effect: Any) -> bool:
     size = span.dtype.itemsize
     some = (effects.holds(span, (low - offset) // size, given["cmp"], v) for low, v in words)
     return all(some) if how == "all" else any(some)
+
+
+def _is_over(request: Any) -> bool:
+    """Is a request complete? What it fails with is raised by the program's own wait."""
+    try:
+        with log.unseen():
+            return bool(request.test())
+    except ShmemError:
+        return True
 
 
 def _is_long_enough(given: Any) -> bool:

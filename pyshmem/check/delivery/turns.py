@@ -9,6 +9,7 @@ hosts with weaker order than x86 a fence stands on both sides.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import mmap
 import os
 import sys
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.library import lib
-from ..files import HEADER, ROW
+from ..files import HEADER, MEETING, MEETINGS, OWN, ROW
 
 # Words of the file: whose turn it is, how many there were, whether turns were given up, the seed, the
 # job of this process by number, turns in which nothing changed.
@@ -32,7 +33,7 @@ NEVER = 1 << 62
 #: How a PE has looked for a change and found none: in a call that returns, or that waits.
 TESTED, WAITED = 1, 2
 _MOST_CALM = 20_000  # turns without a change, behind which the PEs wait by themselves, and time out
-_PATIENCE = 30.0  # seconds that a PE may be elsewhere with its turn
+PATIENCE = 30.0  # seconds that a PE may be elsewhere with its turn
 
 
 class Turns:
@@ -49,6 +50,10 @@ class Turns:
         self._words = np.frombuffer(mmap.mmap(fd, 8 * (HEADER + ROW * n_pes)), np.int64)
         self._rows = self._words[HEADER:].reshape(n_pes, ROW)
         self._row = self._rows[pe]
+        ends = OWN + MEETING * np.arange(MEETINGS + 1)
+        places = [[row[a:b] for a, b in itertools.pairwise(ends)] for row in self._rows]
+        #: Collectives beside the programs, of this PE and of all: key, members, and how far it has come.
+        self.meetings, self.all_meetings = places[pe], list(itertools.chain(*places))
         self.arrive: Callable[[bool], bool] = lambda urgent: False
 
     @property
@@ -68,13 +73,14 @@ class Turns:
 
     def begin(self, job: int, seed: int) -> None:
         """A job begins, on all PEs; PE 0's seed is that of all. Returns with the turn."""
-        self._row[:] = job, _READY, NEVER, 0, 0, 0, 0, 0
+        self._row[:] = 0
+        self._row[[_OF_JOB, _STATE, _DUE]] = job, _READY, NEVER
         if self._pe == 0:
-            self._sleep_until(lambda: bool((self._rows[:, _OF_JOB] == job).all()), free_too=True)
+            self.sleep_until(lambda: bool((self._rows[:, _OF_JOB] == job).all()), free_too=True)
             self._words[:HEADER] = 0
             self._words[_SEED], self._words[_JOB] = seed, job
             self._give(self._chosen(list(range(self._n_pes))))
-        self._sleep_until(lambda: int(self._words[_JOB]) == job, free_too=True)
+        self.sleep_until(lambda: int(self._words[_JOB]) == job, free_too=True)
         self._await()
 
     def end(self) -> None:
@@ -93,6 +99,10 @@ class Turns:
         if not self.free:
             self._hand_on(True)
             self._await()
+
+    def acted(self) -> None:
+        """This PE has done something with its turn: who has looked for a change may look again."""
+        self._rows[:, _POLLED] = 0
 
     def poll(self, how: int) -> None:
         """Nothing had changed that this PE looks for."""
@@ -119,7 +129,7 @@ class Turns:
         if self.free:
             return
         if int(self._words[_TURN]) == self._pe:  # the first of them goes on when all are back
-            self._sleep_until(lambda: not (self._rows[:, _STATE] == _INSIDE).any())
+            self.sleep_until(lambda: not (self._rows[:, _STATE] == _INSIDE).any())
             self._hand_on(True)
         self._await()
 
@@ -176,6 +186,10 @@ class Turns:
         number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
         return pes[number % len(pes)]
 
+    def fence(self) -> None:
+        """What was stored before is seen before what is stored behind it."""
+        lib.ishmemx_leaf_fence()
+
     def _give(self, pe: int) -> None:
         lib.ishmemx_leaf_fence()
         self._words[_TURN] = pe
@@ -189,14 +203,14 @@ class Turns:
     def _await(self, inside: bool = False) -> None:
         """Returns with the turn; ``inside``: in the collective, and what is due arrives meanwhile."""
         while True:
-            self._sleep_until(self._is_up)
+            self.sleep_until(self._is_up)
             lib.ishmemx_leaf_fence()
             if self.free or self._row[_STATE] == _INSIDE:
                 return
             did = self.arrive(bool(self._row[_URGENT]))
             if not inside:
                 if did:
-                    self._rows[:, _POLLED] = 0
+                    self.acted()
                 return
             self._hand_on(did)
 
@@ -204,7 +218,7 @@ class Turns:
         words = self._words
         return bool(words[_TURN] == self._pe or words[_FREE] or self._row[_STATE] == _INSIDE)
 
-    def _sleep_until(self, done: Callable[[], bool], free_too: bool = False) -> None:
+    def sleep_until(self, done: Callable[[], bool], free_too: bool = False) -> None:
         """Until then, or until turns are given up; ``free_too``: not until that."""
         polls, seen, since = 0, self.step, time.monotonic()
         while not done():
@@ -217,11 +231,14 @@ class Turns:
             time.sleep(3e-5 if polls < 2000 else 3e-4)
             if polls % 1000 == 0 and self.step != seen:
                 seen, since = self.step, time.monotonic()
-            elif polls % 1000 == 0 and time.monotonic() - since > _PATIENCE:
-                self._give_up()
-                print(
-                    f"pyshmem: deliver: PE {int(self._words[_TURN])} has had its turn for "
-                    f"{_PATIENCE:g} s without a call; all PEs run from here on, and the seed does not "
-                    "repeat it",
-                    file=sys.stderr,
-                )
+            elif polls % 1000 == 0 and time.monotonic() - since > PATIENCE:
+                self.lose_patience()
+
+    def lose_patience(self) -> None:
+        """Who has the turn waits for what this file knows nothing of: all run from here on."""
+        self._give_up()
+        print(
+            f"pyshmem: deliver: PE {int(self._words[_TURN])} has had its turn for {PATIENCE:g} s "
+            "without a call; all PEs run from here on, and the seed does not repeat it",
+            file=sys.stderr,
+        )

@@ -27,5 +27,5 @@ with pyshmem.init(device="sim") as job:
     pyshmem.wait_until_any(flags, pyshmem.CMP_EQ, 1, found=found, stream=stream)
     stream.synchronize()
     assert found[0] == 2
-    print(data.sum(), ticket[0])
+    print(data.sum(), ticket[0] < 2)  # who comes first is left open
     pyshmem.sync_all()

@@ -2,7 +2,7 @@
 """Streams of Numba under the checker of order: each does its work in the order of one of ours.
 
 Numba's simulator does it all at once, so that nobody misses a wait. As on a GPU, the default stream
-waits for them all. Under ``deliver``, which follows no streams, they stay Numba's.
+waits for them all.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...._core.library import lib, setting_number
+from ...._core.library import lib
 from ...._foreign import numba_simulator
 from ....host import streams
 
@@ -53,6 +53,5 @@ def finish_all() -> None:
 
 def install() -> None:
     """Have ``cuda.stream()`` make them."""
-    if not setting_number("CHECK") & lib.ISHMEMX_CHECK_DELIVER:
-        for hook in numba_simulator.STREAM:
-            hook.replace(CheckedStream)
+    for hook in numba_simulator.STREAM:
+        hook.replace(CheckedStream)

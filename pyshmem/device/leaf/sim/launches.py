@@ -7,13 +7,14 @@ import copy
 import math
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba.cuda.simulator import kernel as numba_kernel
 
 from ...._core.arrays.checks import SymmetricArray, beyond_kernels, gone, masked
-from ...._core.library import checks_order, lib, refuse_deliver
+from ...._core.library import checks_order, lib
 from ...._foreign import numba_simulator
 from ....host.job import runtime
 from ....host.kernels import sim_calls
@@ -55,13 +56,18 @@ def _launch(kernel: Any, *arguments: Any, **named: Any) -> Any:
     if handle := queued.handle_of(kernel.stream):
         return _queue(kernel, arguments, handle)
     checked_streams.finish_all()
-    with _turn:
+    with _one_kernel(), _turn:
         return _run(kernel, arguments)
 
 
 #: Kernels that several threads launch run one after the other. Taken by ``with`` alone, and the lock of
 #: its thread: an exception of a signal's handler finds no moment at which it would stay taken.
 _turn = threading.RLock()
+
+
+def _one_kernel() -> AbstractContextManager[None]:
+    """While it is recorded what kernels do, they may have to wait for each other otherwise."""
+    return nullcontext() if scheduler.RECORD is None else scheduler.RECORD.one_kernel()
 
 
 def _run(kernel: Any, arguments: tuple[Any, ...]) -> None:
@@ -120,7 +126,6 @@ def _run_active(kernel: Any, dimensions: Any, arguments: list[Any], number: int 
 
 def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
     """Launch in the order of a stream. Faults stay recorded for the next call of the host."""
-    refuse_deliver("kernels on streams")
     captured = sim_calls.is_captured(handle)
     number, dimensions = _check(kernel), _dimensions(kernel)
     write_back: list[Callable[[], None]] = []
@@ -132,11 +137,11 @@ def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
         )
 
     def run() -> None:
-        with _turn:
+        with _one_kernel(), _turn:
             _run_active(kernel, dimensions, seen, number)
 
     if scheduler.RECORD is not None:
-        scheduler.RECORD.put(handle, captured)
+        run = scheduler.RECORD.put(handle, captured, run)
     sim_calls.put(handle, kernel.fn.__qualname__, run, captured=captured)
     if write_back:  # Numba waits for these copies on a GPU too
         queued.finish(handle)

@@ -21,6 +21,8 @@ def handle_of(stream: Any) -> int:
 
 def finish(handle: int) -> None:
     """Wait for all that is on the stream."""
+    if scheduler.RECORD is not None:
+        scheduler.RECORD.awaits(handle)
     check(lib.ishmemx_stream_finish(handle))
     if scheduler.RECORD is not None:
         scheduler.RECORD.finished(handle)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...._foreign import numba_simulator
 from ....check import effects, memory, streams
-from ....check.log import now, unseen
+from ....check.log import now
 from ....check.record import held, log, originals
 from . import queued
 from .arrays import KernelArray, ndarray_of, unwrapped
@@ -61,11 +61,15 @@ def ends(grid: Grid, block_threads: int) -> None:
         del _meetings[key]
 
 
-def put(handle: int, captured: bool) -> None:
-    """The host puts a kernel on a stream."""
-    streams.mark("launch", handle, captured)
+def put(handle: int, captured: bool, run: Callable[[], None]) -> Callable[[], None]:
+    """The host puts ``run``, a kernel, on a stream: what the stream is to call."""
+    return streams.kernel("launch", handle, captured, run)
 
 
+#: Kernels run one after the other.
+one_kernel = streams.one_kernel
+#: The host is about to wait for streams.
+awaits = streams.awaits
 #: The host has waited for a stream.
 finished = streams.finished
 
@@ -77,9 +81,7 @@ def events(finish_all: Callable[[], None]) -> None:
         streams.event_recorded(self, queued.handle_of(stream))
 
     def wait(self: Any, stream: Any = 0) -> None:
-        with unseen():
-            finish_all()
-        streams.event_awaited(self, queued.handle_of(stream))
+        streams.event_awaited(self, queued.handle_of(stream), finish_all)
 
     numba_simulator.EVENT_RECORD.replace(record)
     numba_simulator.EVENT_WAIT.replace(wait)
@@ -267,9 +269,9 @@ def _meeting_of(group: Group | None) -> Callable[[], None]:
 def turned(grid: Grid, idle: bool) -> bool:
     """All threads of a kernel have had their turn: so have other PEs, with PYSHMEM_CHECK=deliver.
 
-    ``idle``: they only polled. False: it is off.
+    ``idle``: they only polled. False: it is off, or the kernel is a part of an operation of the library.
     """
-    delivery = held()
+    delivery = None if grid.internal else held()
     if delivery is None:
         return False
     delivery.round(idle)
