@@ -116,3 +116,71 @@ def test_a_kernel_with_a_grids_barrier_is_one_program(tmp_path) -> None:
     assert own[4] == 1, "its barrier is not in the kernel"
     assert debug[:2] == [True, True], "a kernel for debugging links the library"
     assert routine[2] == own[2] == 1, "functions of the kernel are sections of their own"
+
+
+LINKS = """
+import json
+from types import SimpleNamespace
+
+import pyshmem
+import numba.cuda.dispatcher as dispatcher
+from numba import cuda
+from numba.cuda import codegen, types
+from pyshmem import device as shmem
+from pyshmem.device.jit import numba_cuda
+from pyshmem.device.state import P2P, WORDS
+
+device = SimpleNamespace(compute_capability=(9, 0))
+dispatcher.get_current_device = lambda: device
+codegen.devices = SimpleNamespace(get_context=lambda: SimpleNamespace(device=device))
+signature = (types.float32[::1],)
+
+@cuda.jit
+def meets(dest):
+    shmem.team_sync(shmem.TEAM_WORLD)
+
+@cuda.jit
+def calls_nothing(dest):
+    dest[0] = 1
+
+for links in JOBS:
+    numba_cuda.integration.push([links if word == P2P else 0 for word in range(WORDS)], 0)
+    kept = [len(one.overloads) for one in (meets, calls_nothing)]
+    for one in (meets, calls_nothing):
+        if not one.overloads:
+            one.overloads[signature] = dispatcher._Kernel(one.py_func, signature, lto=True)
+        code = bytes(one.overloads[signature]._codelibrary.get_cubin().code)
+        if one is meets:
+            print(json.dumps([links, kept, b"_sync_by_proxy" in code, len(code),
+                              numba_cuda._with_ours(lambda _: ())(None)[-1]]))
+    numba_cuda.integration.forget()
+"""
+
+
+@pytest.mark.slow
+def test_a_kernel_is_compiled_for_the_links_of_its_job(tmp_path) -> None:
+    """Without the functions for PEs out of reach where there are none, and anew for a job with some."""
+    jobs, seen = [2, 2, 0, 1, 2, 0], []
+    for given in (jobs, [2]):
+        done = subprocess.run(
+            [sys.executable, "-c", LINKS.replace("JOBS", str(given))],
+            env=os.environ
+            | {"NUMBA_ENABLE_CUDASIM": "0", "PYSHMEM_DEVICE": "cuda"}
+            | {"PYSHMEM_CACHE_DIR": str(tmp_path), "PYSHMEM_KERNEL_STORE": "text"},
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        seen.append([json.loads(line) for line in done.stdout.splitlines()])
+    rows, again = seen
+    assert [links for links, *_ in rows] == [key for *_, key in rows] == jobs
+    # What was compiled for some PEs out of reach is right in every job.
+    assert [kept for _, kept, *_ in rows] == [[0, 0], [1, 1], [0, 1], [1, 1], [0, 1], [0, 1]]
+    asks = [asking for _, _, asking, *_ in rows]
+    assert asks == [False, False, True, True, False, True]
+    assert rows[0][3] == rows[1][3] == again[0][3] < rows[2][3]
+    assert len(list(tmp_path.glob("kernel-*.cubin"))) == 2, (
+        "a job takes the kernel of another's links"
+    )

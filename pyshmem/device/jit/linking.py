@@ -11,6 +11,7 @@ that it depends on: one PE compiles while the others wait, and the next job does
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator
 from hashlib import sha256
 from typing import Any
@@ -22,10 +23,11 @@ from ..._core.library import setting_number
 from ..._foreign import numba_cuda
 from ..._foreign import numba_cuda_texts as foreign
 from ..._foreign.numba_cuda_texts import TextLibrary
+from ..state import SYMBOL
 from . import content_names, grid_barrier
 
 #: Of the files of kernels: part of their names.
-_FORMAT = 1
+_FORMAT = 2
 
 
 def libraries_of(library: Any, without: Collection[Any] = ()) -> list[Any]:
@@ -83,31 +85,33 @@ def link_each_module_once(called_by: Callable[[Any], Collection[Any]]) -> None:
     numba_cuda.LLVM_MODULES.replace(property(modules))
 
 
-def _key(library: Any, called: Collection[Any], cc: tuple[Any, ...]) -> list[Any] | None:
+def _key(
+    library: Any, called: Collection[Any], cc: tuple[Any, ...], links: int
+) -> list[Any] | None:
     """All that a kernel's machine code depends on; None: it is not kept.
 
     Routines that were compiled before have names made of their content. Kernels that call none are left
-    to Numba.
+    to Numba. ``links``: the word P2P that the kernel was compiled for, or 0.
     """
     routines = [one.name for one in libraries_of(library) if isinstance(one, TextLibrary)]
     if not routines or not foreign.is_of_kernel(library) or not foreign.links_as_it_is(library):
         return None
     options = sorted((name, str(value)) for name, value in library._nvvm_options.items())
     limits = [library._max_registers, setting_number("KERNEL_REGISTERS")]  # of the called ones, too
-    how = [library._lto, *limits, library.needs_cudadevrt, list(cc), options]
+    how = [library._lto, *limits, library.needs_cudadevrt, list(cc), options, links]
     by = [_FORMAT, kept_files.origin(), foreign.dialect(), foreign.linker_version()]
     own = content_names.digest(own_texts(library))
     return [own, routines, [one.name for one in called], how, by]
 
 
 def link_once_on_a_host(
-    library: Any, called: Collection[Any], cc: tuple[Any, ...], link: Callable[[], Any]
+    library: Any, called: Collection[Any], cc: tuple[Any, ...], links: int, link: Callable[[], Any]
 ) -> Any:
     """What ``link`` makes of a kernel, or made of it before, here or in another process.
 
     That has the entry's name of the process that made it, which differs by a number.
     """
-    key = None if cc in library._cubin_cache else _key(library, called, cc)
+    key = None if cc in library._cubin_cache else _key(library, called, cc, links)
     if key is None:
         return link()
     name = sha256(json.dumps(key).encode()).hexdigest()[:32]
@@ -128,3 +132,14 @@ def link_once_on_a_host(
         return library._cubin_cache[cc]
 
     return kept_files.kept(kept_files.folder() / f"kernel-{name}.cubin", make, use)
+
+
+def with_state_word(text: str, index: int, value: int) -> str:
+    """LLVM text of a module that takes a word of the state block for this constant.
+
+    Of P2P, which is one for all PEs of a job: where it is not 0, all functions go that reach a PE out
+    of reach, a fifth to a third of the time that a collective takes to link.
+    """
+    place = rf'@"?{SYMBOL}"?, i64 0, i64 {index}(?:, !dbg !\d+)?\n\s*'
+    load = r"(%\S+ = )load i64, [^,]* \1,.*"
+    return re.sub(rf"(%\S+) = getelementptr .*{place}{load}", rf"\2add i64 {value}, 0", text)

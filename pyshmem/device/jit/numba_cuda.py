@@ -37,11 +37,11 @@ from ...host.kernels import stream_kernels
 from ...host.observe import stages
 from ..leaf.cuda.stages import STAGES
 from ..leaf.ptx import NO_BULK_COPIES, without_bulk_copies
-from ..state import ABI, HEAP_BASE, HEAP_BYTES, MODULE, SYMBOL, WORDS
+from ..state import ABI, HEAP_BASE, HEAP_BYTES, MODULE, P2P, SYMBOL, WORDS
 from . import store
 from .cubin import refuse_other_contracts, stack_need
 from .grid_barrier import without_library
-from .linking import link_each_module_once, link_once_on_a_host, own_texts
+from .linking import link_each_module_once, link_once_on_a_host, own_texts, with_state_word
 from .objects import add_objects, called_by, needs_many_registers
 from .running import Running, beside_captures, hold_frees
 
@@ -79,6 +79,7 @@ class Integration:
         self._lock = threading.RLock()
         self._words = np.zeros(WORDS, np.int64)
         self._gpu = -1
+        self._links = 0  # the word P2P of the last job
         self._numbers = itertools.count(1)
         #: Loaded modules that carry the state symbol, and their kernels' names, by their word MODULE.
         self._modules: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -98,6 +99,9 @@ class Integration:
         """
         self.running.wait()
         with self._lock:
+            if self._links and self._links != words[P2P]:
+                _forget_kernels(_calls_routines)  # they were compiled for a job with other links
+            self._links = words[P2P]
             self._words[:] = words
             self._gpu = gpu
             for number, module in list(self._modules.items()):
@@ -115,6 +119,10 @@ class Integration:
             self._gpu = -1
             self._other_streams = self.running.captured = False
             library.lib.ishmemx_other_streams_done()
+
+    def links(self) -> int:
+        """The word P2P of this job, for which kernels are compiled; 0 without one."""
+        return int(self._words[P2P])
 
     def kernel_name(self, number: int) -> str:
         """Name of the kernel whose word MODULE is ``number``, and where it is defined."""
@@ -293,9 +301,14 @@ _forgotten: list[Any] = []
 
 def forget_labelled() -> None:
     """Kernels and device functions with labels of stages are compiled again when they are next used."""
+    _forget_kernels(_labelled)
+
+
+def _forget_kernels(which: Callable[[Any], bool]) -> None:
+    """Those of which one of the overloads is such."""
     for owner in gc.get_objects():
         if isinstance(owner, dispatcher.CUDADispatcher) and any(
-            map(_labelled, owner.overloads.values())
+            map(which, owner.overloads.values())
         ):
             _forgotten.extend(owner.overloads.values())
             owner._reset_overloads()
@@ -304,6 +317,11 @@ def forget_labelled() -> None:
 def _labelled(overload: Any) -> bool:
     code = getattr(overload, "_codelibrary", None) or getattr(overload, "library", None)
     return code is not None and any(STAGES in text for text in code.llvm_strs)
+
+
+def _calls_routines(overload: Any) -> bool:
+    code = getattr(overload, "_codelibrary", None)  # none: it is a device function
+    return code is not None and any(SYMBOL in text for text in code.llvm_strs)
 
 
 def _symbol_of(module: Any) -> int | None:
@@ -320,10 +338,11 @@ def _symbol_of(module: Any) -> int | None:
 
 def _prepared(link: Callable[..., Any]) -> Callable[..., Any]:
     def prepare_and_link(code_library: Any, cc: Any = None) -> Any:
-        prepare_link(code_library)
+        links = integration.links() if texts.is_of_kernel(code_library) else 0
+        prepare_link(code_library, links)
         cc, called = code_library._ensure_cc(cc), called_by(code_library)
         without_library(code_library, called)
-        return link_once_on_a_host(code_library, called, cc, lambda: link(code_library, cc))
+        return link_once_on_a_host(code_library, called, cc, links, lambda: link(code_library, cc))
 
     return prepare_and_link
 
@@ -333,7 +352,7 @@ def _with_ours(key: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], tuple[A
 
     def key_with_ours(generator: Any) -> tuple[Any, ...]:
         ours = kept_files.origin(), library.setting_number("KERNEL_STORE"), stages.compiled_in()
-        return (*key(generator), *ours)
+        return (*key(generator), *ours, integration.links())
 
     return key_with_ours
 
@@ -386,10 +405,15 @@ def _reserve_stack(code: bytes) -> None:
         driver.driver.cuCtxSetLimit(limit, -(-need // 16) * 16)
 
 
-def prepare_link(code_library: Any) -> None:
-    """What a kernel's library is told before it is linked."""
+def prepare_link(code_library: Any, links: int = 0) -> None:
+    """What a kernel's library is told before it is linked; ``links``: the job's word P2P, if known."""
     _limit_registers(code_library)
-    _decline_bulk_copies(code_library)
+    if not code_library._entry_name:
+        return
+    if any(NO_BULK_COPIES in text for text in code_library.llvm_strs):
+        _rewrite(code_library, without_bulk_copies)
+    if links and not code_library._cubin_cache:
+        _rewrite(code_library, lambda text: with_state_word(text, P2P, links))
 
 
 def _limit_registers(code_library: Any) -> None:
@@ -400,13 +424,11 @@ def _limit_registers(code_library: Any) -> None:
         code_library._max_registers = library.setting_number("KERNEL_REGISTERS") or None
 
 
-def _decline_bulk_copies(code_library: Any) -> None:
-    """For kernels that call ``no_bulk_copies``: a choice of the kernel, not of the functions in it."""
-    texts = code_library.llvm_strs
-    if code_library._entry_name and any(NO_BULK_COPIES in text for text in texts):
-        code_library._llvm_strs = [without_bulk_copies(text) for text in texts]
-        code_library._ptx_cache.clear()
-        code_library._ltoir_cache.clear()
+def _rewrite(code_library: Any, change: Callable[[str], str]) -> None:
+    """Texts of a kernel as ``change`` has them: a choice for the kernel, not for the functions in it."""
+    code_library._llvm_strs = [change(text) for text in code_library.llvm_strs]
+    code_library._ptx_cache.clear()
+    code_library._ltoir_cache.clear()
 
 
 def _gone(argument: Any) -> str:
