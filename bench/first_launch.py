@@ -2,11 +2,13 @@
 """Seconds of a kernel's first launch in a process above those of a plain kernel: one JSON line each.
 
     python bench/first_launch.py [--compile] [--pes N] [--jobs N] [--case NAME]... [--store KIND]...
+                                 [--turn NAME]... [--table]
 
 Each case is a kernel in processes of its own: with the routines compiled there (``none``), and with the
 store of compiled routines as text and as objects, each with an empty store (``cold``), with what that
 process has left there (``warm``), and from Numba's cache of kernels (``cached``). ``--compile`` makes
-machine code for sm_90 in place of launching it, and counts CPU seconds: no GPU is needed.
+machine code for sm_90 in place of launching it, and counts CPU seconds: no GPU is needed. The driver's
+folder, where nvJitLink keeps what it has linked, is a case's own, too. ``--table`` ends with a table.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ CASES = (
     "four",
 )
 ELEMENTS = 256
+#: In order; the third fills Numba's cache for the fourth.
+TURNS = ("cold", "warm", "caching", "cached")
 
 
 def kernels() -> dict[str, Any]:
@@ -117,19 +121,20 @@ def launch(case: str, debug: bool, cache: bool) -> dict[str, Any]:
         word = pyshmem.zeros(1, np.uint64, heap="device")
         seen = count_compiled()
 
-        def first(name: str) -> float:
+        def first(name: str) -> tuple[float, float]:
             kernel = cuda.jit(cache=cache, **options)(made[name])
             pyshmem.barrier_all()
-            begin = time.perf_counter()
+            begin = time.perf_counter(), time.process_time()
             kernel[1, 128](*memory, word)
             cuda.synchronize()
-            return time.perf_counter() - begin
+            return time.perf_counter() - begin[0], time.process_time() - begin[1]
 
         first("plain")
-        plain = first("plainer")
+        plain, _ = first("plainer")
         del seen[:]
-        seconds = first(case)
+        seconds, cpu = first(case)
         row = {"pe": job.my_pe, "seconds": seconds, "plain": plain, "compiled": len(seen)}
+        row["cpu"] = cpu
         pyshmem.barrier_all()
     return row
 
@@ -195,6 +200,7 @@ def run(
             "PYSHMEM_KERNEL_STORE": store,
             "PYSHMEM_CACHE_DIR": str(folder / "store"),
             "NUMBA_CACHE_DIR": str(folder / "numba"),
+            "CUDA_CACHE_PATH": str(folder / "driver"),
             "NUMBA_ENABLE_CUDASIM": "0" if arguments.device == "cuda" else "1",
             "PYSHMEM_DEVICE": arguments.device,
         }
@@ -206,17 +212,35 @@ def run(
         return [json.loads(path.read_text()) for path in sorted(Path(into).iterdir())]
 
 
-def measure(arguments: argparse.Namespace, case: str, store: str) -> None:
+def measure(arguments: argparse.Namespace, case: str, store: str) -> list[dict[str, Any]]:
     """All the runs of a case with one kind of store, in order."""
-    turns = ["cold"] if store == "none" else ["cold", "warm"]
-    if not arguments.compile and not case.endswith("+debug"):
-        turns += ["caching", "cached"]  # the first of them fills Numba's cache
+    left_out = {"warm"} if store == "none" else set()
+    if arguments.compile or case.endswith("+debug"):
+        left_out |= {"caching", "cached"}
+    if arguments.turn:
+        left_out |= set(TURNS) - set(arguments.turn)
+    told: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for turn in turns:
-            rows = run(arguments, case, store, Path(folder), turn in ("caching", "cached"))
-            for row in rows:
-                told = {"case": case, "store": store, "turn": turn, "pes": arguments.pes} | row
-                print(json.dumps(told), flush=True)
+        for turn in TURNS:
+            if turn in left_out:
+                continue
+            for row in run(arguments, case, store, Path(folder), turn in ("caching", "cached")):
+                about = {"case": case, "store": store, "turn": turn, "pes": arguments.pes}
+                told.append(about | row)
+                print(json.dumps(told[-1]), flush=True)
+    return told
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """A line a case and store: the slowest PE's seconds above a plain kernel, by turns."""
+    by_case: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for row in rows:
+        turns = by_case.setdefault((row["case"], row["store"]), {})
+        turns.setdefault(row["turn"], []).append(row.get("above", float("nan")))
+    print(f"{'seconds above a plain kernel':30}" + "".join(f"{turn:>9}" for turn in TURNS))
+    for (case, store), turns in by_case.items():
+        seconds = (f"{max(turns[turn]):9.3f}" if turn in turns else " " * 9 for turn in TURNS)
+        print(f"{case:22}{store:8}" + "".join(seconds))
 
 
 def main() -> None:
@@ -227,6 +251,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="measure so many cases at a time")
     parser.add_argument("--case", action="append", help="NAME or NAME+debug; default all")
     parser.add_argument("--store", action="append", choices=["none", "text", "objects"])
+    parser.add_argument("--turn", action="append", choices=TURNS, help="default all that apply")
+    parser.add_argument("--table", action="store_true", help="a table behind the lines")
     parser.add_argument("--device", default="cuda", help=argparse.SUPPRESS)  # sim: to try it
     for hidden in ("--child", "--into"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
@@ -239,8 +265,9 @@ def main() -> None:
     stores = arguments.store or ["none", "text", "objects"]
     with ThreadPoolExecutor(arguments.jobs) as pool:
         runs = [pool.submit(measure, arguments, case, store) for store in stores for case in cases]
-        for one in runs:
-            one.result()
+        rows = [row for one in runs for row in one.result()]
+    if arguments.table:
+        print_table(rows)
 
 
 if __name__ == "__main__":
