@@ -69,6 +69,12 @@ def test_other_names_alone_are_no_mistake(run_pes: Callable) -> None:
     assert "Warning" not in done.stderr
 
 
+def test_names_stay_when_released_arrays_are_freed(run_pes: Callable) -> None:
+    made = "\n    for turn in range(3): box = pyshmem.zeros(99)\n    del box"
+    done = run_pes(3, BEGIN + made + SWAPPED["lines"][0], check=True)
+    assert done.stderr.count("PE 0 makes b, a in this order, PEs 1, 2 in another") == 1
+
+
 @pytest.mark.parametrize(("settings", "told"), [({}, 0), ({"PYSHMEM_CHECK": "args"}, 1)])
 def test_later_arrays_are_compared_in_checking_mode(
     settings: dict[str, str], told: int, run_pes: Callable

@@ -177,3 +177,29 @@ def test_host_and_kernel_in_one_collective_raise_on_all_pes(n_pes: int, run_pes:
     lines = sorted(done.stdout.splitlines())
     assert [line.split()[0] for line in lines] == [str(pe) for pe in range(n_pes)]
     assert all("kernel meet (program.py:" in line and "team_sync" in line for line in lines)
+
+
+def test_collectives_of_different_teams_are_told_by_their_teams(run_pes: Callable) -> None:
+    program = """
+import pyshmem
+with pyshmem.init() as job:
+    a, b = pyshmem.zeros(4), pyshmem.ones(4)
+    one, other = (pyshmem.TEAM_WORLD.split(0, 0) for _ in range(2))
+    pyshmem.sum_reduce(a, b, team=one if job.my_pe else other)
+"""
+    done = run_pes(2, program, env={"PYSHMEM_TIMEOUT": "22"})
+    assert "and so does every PE" in done.stderr
+    told = re.findall(r"PE (\d) \(pid \d+\): in sum_reduce \(team (\d+), PEs 0, 1\)", done.stderr)
+    assert {pe for pe, _ in told} == {"0", "1"}
+    assert len({team for _, team in told}) == 2
+
+
+def test_a_split_against_a_barrier_is_a_mismatch(run_pes: Callable) -> None:
+    program = """
+import pyshmem
+with pyshmem.init() as job:
+    pyshmem.barrier_all() if job.my_pe else pyshmem.TEAM_WORLD.split(0, 0)
+"""
+    done = run_pes(2, program)
+    assert done.returncode == 1
+    assert "MismatchError: PE 1 called finalize while PE 0 called team_split_color" in done.stderr

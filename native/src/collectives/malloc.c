@@ -124,6 +124,8 @@ static int agree(const char *what, const ask_t *mine, bool *all_released_p) {
         all_released = all_released && all[pe].has_released;
         if (!same(&all[0], &all[pe]))
             return mismatch(what, &all[0], &all[pe], pe);
+        if (mine->kind == ASK_MALLOC)
+            pysh_heaps.names[pe] = all[pe].name;
     }
     if (all_released_p)
         *all_released_p = all_released;
@@ -380,12 +382,11 @@ int ishmemx_malloc_filled(const char *routine, const char *contents, int heap, s
 }
 
 int ishmemx_malloc_names(uint64_t *names) {
-    const ask_t *all = pysh_heaps.gathered;
     int differ = 0;
 
     PYSH_ENTER();
     for (int pe = 0; pe < pysh.n_pes; pe++) {
-        names[pe] = all[pe].name;
+        names[pe] = pysh_heaps.names[pe];
         differ |= names[pe] != names[0];
     }
     return differ;

@@ -58,9 +58,10 @@ int pysh_heap_agree(void) {
     uint64_t mine[WORDS], *all;
     int status;
 
-    pysh_heaps.gathered = malloc((size_t)pysh.n_pes * PYSH_EXCHANGE_BYTES);
+    pysh_heaps.gathered = calloc((size_t)pysh.n_pes, PYSH_EXCHANGE_BYTES + sizeof *pysh_heaps.names);
     if (!pysh_heaps.gathered)
         return pysh_fail(ISHMEMX_ERR_MEMORY, "no memory to talk to %d PEs", pysh.n_pes);
+    pysh_heaps.names = (uint64_t *)(void *)((char *)pysh_heaps.gathered + (size_t)pysh.n_pes * PYSH_EXCHANGE_BYTES);
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
         mine[heap] = (uint64_t)(uintptr_t)pysh.arena[heap].base;
     mine[MAPS_NODE] = maps_node();
@@ -110,6 +111,7 @@ void pysh_heap_teardown(int64_t *blocks_p) {
     pysh_release_forget();
     free(pysh_heaps.gathered);
     pysh_heaps.gathered = NULL;
+    pysh_heaps.names = NULL;
     pysh_heaps.ordinal = 0;
     pthread_mutex_unlock(&pysh_heaps.mutex);
 }

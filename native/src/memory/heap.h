@@ -15,6 +15,7 @@ typedef struct pysh_heaps {
     uint64_t ordinal;                       /* of the last allocation on either heap; equal on all PEs */
     uint64_t max_align[ISHMEMX_HEAP_COUNT]; /* up to which the addresses of a heap are alike on all PEs */
     void *gathered;                         /* [n_pes * PYSH_EXCHANGE_BYTES] for exchange */
+    uint64_t *names;                        /* [n_pes]: ishmemx_malloc_names(); behind `gathered` */
 } pysh_heaps_t;
 extern pysh_heaps_t pysh_heaps;
 

@@ -79,8 +79,7 @@ static __attribute__((noinline)) int wait_for(ishmemx_team_t team, const char *w
     int left, status = ISHMEMX_OK;
     pysh_wait_t wait;
 
-    pysh_wait_begin(&wait, what);
-    wait.members = (pysh_members_t){.slot = team->slot, .n_pes = team->n_pes, .pes = team->pes};
+    pysh_team_wait_begin(team, what, &wait);
     while (!is_there(cell, number))
         /* Who has left gave all that it ever gives before it said so, and had seen all cells of the calls that it
          * completed. So where a member has left, whichever, and this cell is not there, the call is not completed: in a

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "agree/agree.h"
 #include "base/state.h"
@@ -24,6 +25,7 @@
 #include "transport/transport.h"
 
 #define FEW_MEMBERS 8
+#define MOST_NAMED  8 /* members of a team in a report */
 
 /* A flag of who has left: this bit, the lowest bits of the number of its requests, and those of the first number that
  * it has not passed. Both are compared with what is near to them, so that it does no harm that bits are missing. */
@@ -160,6 +162,24 @@ static bool is_leaving(const pysh_steps_t *steps, int member) {
     return has_left(steps->team, member);
 }
 
+static void describe_team(const void *of, char *text, size_t capacity) {
+    const struct ishmemx_team *team = of;
+    size_t used = (size_t)snprintf(text, capacity, "team %d, PEs", team->slot);
+
+    for (int i = 0; i < team->n_pes && i < MOST_NAMED && used < capacity; i++)
+        used += (size_t)snprintf(text + used, capacity - used, "%s%d", i ? ", " : " ", team->pes[i]);
+    if (team->n_pes > MOST_NAMED && used < capacity)
+        snprintf(text + used, capacity - used, " and %d more", team->n_pes - MOST_NAMED);
+}
+
+void pysh_team_wait_begin(ishmemx_team_t team, const char *what, pysh_wait_t *wait) {
+    pysh_wait_begin(wait, what);
+    wait->members = (pysh_members_t){.slot = team->slot, .n_pes = team->n_pes, .pes = team->pes};
+    wait->kind = PYSH_WAITS_FOR_WORDS; /* of members: with all PEs in such waits nobody is left to end one */
+    if (team != &ishmemx_team_world)
+        wait->aim = (pysh_wait_aim_t){describe_team, team};
+}
+
 /* `leaves`: the caller does itself. */
 static int hear(const pysh_steps_t *steps, int member, bool (*told)(const pysh_steps_t *, int), bool leaves) {
     ishmemx_team_t team = steps->team;
@@ -168,8 +188,7 @@ static int hear(const pysh_steps_t *steps, int member, bool (*told)(const pysh_s
 
     if (told(steps, member))
         return ISHMEMX_OK;
-    pysh_wait_begin(&wait, steps->what);
-    wait.members = (pysh_members_t){.slot = team->slot, .n_pes = team->n_pes, .pes = team->pes};
+    pysh_team_wait_begin(team, steps->what, &wait);
     while (!told(steps, member))
         if ((!leaves && (status = check_left(steps))) || (status = pysh_wait_pause(&wait)))
             break;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "ishmemx.h"
+#include "node/wait.h"
 
 /* Stores `value` in this PE's word of the row of flags at `offset` of the member's host heap, releasing what this PE
  * stored before, and wakes it. */
@@ -26,6 +27,8 @@ void pysh_steps_end(const pysh_steps_t *steps);
 void pysh_tell(const pysh_steps_t *steps, int member);
 /* Until a member has told so. */
 int pysh_hear(const pysh_steps_t *steps, int member);
+/* A wait for members of the team, as all of its collectives have: reports say which team it is. */
+void pysh_team_wait_begin(ishmemx_team_t team, const char *what, pysh_wait_t *wait);
 /* Until all of n members have come; this PE is the one with index `mine`. */
 int pysh_sync_members(const pysh_steps_t *steps, const int *members, int n, int mine);
 /* The members on the caller's node. */

@@ -102,8 +102,10 @@ static int conclude(const request_t *request, int status, int32_t *all, ishmemx_
             status =
                 pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d of the parent could not make its team", request->what, i);
     }
-    if (!status)
-        status = gathered ? gathered : taken ? PYSH_SLOT_TAKEN : ISHMEMX_OK;
+    if (gathered) /* its message is the last one */
+        status = gathered;
+    else if (!status && taken)
+        status = PYSH_SLOT_TAKEN;
     if (status && *team_p) {
         pysh_team_drop(*team_p);
         *team_p = NULL;
