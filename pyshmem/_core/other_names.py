@@ -213,12 +213,52 @@ OF_TORCH = _by_name(
      "put get put_signal quiet fence"),
 )  # fmt: skip
 
+#: Of what stands for something of the library, by its class.
+OF_HANDLES = {
+    "lock": _by_name(
+        ("`with lock:` holds it; set() waits for it, clear() gives it back",
+         "acquire lock hold set_lock"),
+        ("lock.clear(), or the end of `with lock:`", "release unlock clear_lock"),
+        ("lock.test() takes it if nobody has it", "try_lock tryLock locked test_lock try_acquire"),
+    ),
+    "context": _by_name(
+        ("context.quiet()", "flush wait synchronize sync complete"),
+        ("context.destroy(), or the end of `with context:`", "close free delete"),
+    ),
+    "request": _by_name(
+        ("request.wait()", "Wait result get join synchronize wait_all quiet"),
+        ("request.test()", "Test done ready is_completed completed query poll"),
+    ),
+    "stream": _by_name(
+        ("stream.synchronize()", "wait sync quiet finish synchronise"),
+        ("its cudaStream_t is stream.__cuda_stream__()[1]; CuPy and torch take the stream itself",
+         "ptr cuda_stream handle raw"),
+        ("`with stream.capture() as graph:`", "begin_capture end_capture graph"),
+        ("an event of CuPy or torch, or a signal that another stream waits for",
+         "record record_event wait_event wait_stream"),
+    ),
+    "graph": _by_name(
+        ("graph.replay(stream)", "launch run play exec execute instantiate upload"),
+        ("`with stream.capture() as graph:` makes one",
+         "capture begin_capture capture_begin end_capture"),
+    ),
+}  # fmt: skip
+
 _SCOPES = {"block": "work_group", "warp": "warp", "wave": "warp", "wg": "work_group"}
 
 
 def not_in_package(name: str) -> NoReturn:
     """Raises the error of a name that ``pyshmem`` does not have."""
     raise no_attribute("module pyshmem", name, OF_PACKAGE | _as_in_c(name, "pyshmem"))
+
+
+def not_in_handle(kind: str, name: str) -> AttributeError:
+    """The error of a name that an object of the library, a lock or a context, does not have."""
+    table = OF_HANDLES.get(kind, {})
+    package = sys.modules["pyshmem"]
+    if kind == "context" and name not in table and name in package.__all__:
+        table = {name: f"routines are the package's, with ctx=: pyshmem.{name}(..., ctx=context)"}
+    return no_attribute(f"the {kind}", name, table)
 
 
 def not_in_kernels(package: str) -> Callable[[str], NoReturn]:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import pyshmem
-from pyshmem._core.other_names import OF_ARRAY, OF_JOB, OF_PACKAGE
+from pyshmem._core.other_names import OF_ARRAY, OF_HANDLES, OF_JOB, OF_PACKAGE
 
 
 @pytest.mark.parametrize("name", OF_PACKAGE)
@@ -128,6 +128,29 @@ def test_a_team_has_such_names_too() -> None:
                 getattr(team, name)
 
 
+@pytest.mark.parametrize("kind", OF_HANDLES)
+def test_what_stands_for_something_has_such_names_too(kind: str) -> None:
+    made = {
+        "lock": pyshmem.Lock, "context": pyshmem.Context, "request": pyshmem.Request,
+        "stream": pyshmem.streams.Stream, "graph": pyshmem.streams.Graph,
+    }[kind]  # fmt: skip
+    one = object.__new__(made)
+    for name, told in OF_HANDLES[kind].items():
+        with pytest.raises(AttributeError, match=rf"^the {kind} has no {name}: {re.escape(told)}$"):
+            getattr(one, name)
+        for method in re.findall(rf"{kind}\.(\w+)\(", told):
+            assert hasattr(made, method)
+    with pytest.raises(AttributeError, match=f"^the {kind} has no attribute 'shape'$"):
+        one.shape  # noqa: B018
+    assert not hasattr(one, "__array_interface__")
+
+
+def test_a_context_names_the_routines_of_the_package() -> None:
+    told = r"^the context has no put: routines are the package's, with ctx=: pyshmem\.put\("
+    with pytest.raises(AttributeError, match=told):
+        pyshmem.CTX_DEFAULT.put  # type: ignore[attr-defined]  # noqa: B018
+
+
 def test_an_array_has_such_names_too() -> None:
     with pyshmem.init(device="none", heap_size="1M"):
         array = pyshmem.zeros(4)
@@ -195,6 +218,7 @@ ROOT = Path(pyshmem.__file__).parent
 OBJECTS: dict[str, Any] = {
     "_core/arrays/checks.py": lambda: pyshmem.zeros(1),
     "_core/contract_groups.py": lambda: importlib.import_module("pyshmem._core.contract").STATE,
+    "host/job/handles.py": lambda: pyshmem.CTX_DEFAULT,
     "host/job/runtime.py": lambda: importlib.import_module("pyshmem.host.job.runtime").current(),
     "host/teams/team.py": lambda: pyshmem.TEAM_WORLD,
     "interop/iris/ccl.py": lambda: importlib.import_module("pyshmem.interop.iris.ccl").CCL(None),

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from ..._core import other_names
 
 
 def _refuse(handle: Any) -> NoReturn:
@@ -26,6 +28,11 @@ class Handle:
     """
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:  # who would take any name for one that there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise other_names.not_in_handle(type(self).__name__.lower(), name)
 
     def __copy__(self) -> Self:
         return self

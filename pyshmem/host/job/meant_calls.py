@@ -74,5 +74,6 @@ def meant_by(message: str, name: str, parameters: list[str]) -> str:
     elif _TOO_MANY.search(message) and name in ("barrier_all", "sync_all"):
         return "it is of all PEs; of the PEs of a team it is team.sync()"
     elif _TOO_MANY.search(message) and "*" in parameters:
-        return f"by its name is given what is behind the *: {parameters[parameters.index('*') + 1]}=..."
+        named = ", ".join(f"{one}=" for one in parameters[parameters.index("*") + 1 :])
+        return f"what is behind the * is given by its name: {named}"
     return ""
