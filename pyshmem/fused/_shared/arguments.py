@@ -148,9 +148,11 @@ def look(value: Any) -> Any:
 
 
 def check_tensor(
-    name: str, tensor: Any, dtypes: tuple[torch.dtype, ...], dims: int | None = None
+    name: str, tensor: Any, dtypes: tuple[torch.dtype, ...], dims: int | None = None, of: str = ""
 ) -> None:
     """Raises what is wrong with an argument of kernels: it has to be contiguous and where they run.
+
+    ``of``: what decides the dtype, where that is another argument or the result.
 
     Raises: TypeError (no tensor, dtype), ValueError (extents, layout, device).
     """
@@ -159,7 +161,8 @@ def check_tensor(
     check_plain(tensor)
     if tensor.dtype not in dtypes:
         names = ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
-        raise TypeError(f"{name} is {tensor.dtype}; it can be {names}")
+        told = f", {of} is {names}: they have one dtype" if of else f"; it can be {names}"
+        raise TypeError(f"{name} is {tensor.dtype}{told}")
     if dims is not None and tensor.dim() != dims:
         raise ValueError(f"{name} has size {tuple(tensor.shape)}; it has {dims} dimensions")
     if lazy := view_of_other_elements(tensor):
@@ -195,7 +198,7 @@ def result(
     """
     if given is None:
         return like.new_empty(tuple(size), dtype=dtype)
-    check_tensor(name, given, (dtype,))
+    check_tensor(name, given, (dtype,), of="the result")
     if given.is_inference() and not torch.is_inference_mode_enabled():
         raise RuntimeError(
             f"{name} was made in inference mode, and torch writes to it there alone: make it outside"

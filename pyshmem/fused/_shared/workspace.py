@@ -132,7 +132,9 @@ class Workspace:
                 "make one such call, of the largest size, before the capture"
             )
 
-    def agree(self, routine: str, *facts: Any, rows: int | None = None, once: bool = False) -> None:
+    def agree(
+        self, routine: str, /, *, rows: int | None = None, once: bool = False, **facts: Any
+    ) -> None:
         """Raises on all members unless all call ``routine`` with the same facts.
 
         Members compare the first calls, later the first one with these facts, and in checking mode each.
@@ -140,18 +142,20 @@ class Workspace:
         for others in vain. One that was compared costs a look into a set.
 
         Args:
-            routine, facts: texts, numbers, tuples of numbers, dtypes.
+            routine, facts: texts, numbers, tuples of numbers, dtypes; facts by the names that the
+                error gives them, the same of all calls of a routine.
             rows: how many rows the caller's ``x`` has, where that counts for the other members too.
             once: compare the first one with these facts alone, in checking mode too: members need not
                 make equally many calls, and none waits for one that is stopped.
 
         Raises: MismatchError.
         """
-        known, checks = (routine, rows, *facts), self.checks and not once
+        known, checks = (routine, rows, *facts.values()), self.checks and not once
         self._n_agreed += not once
         if not checks and (known in self._agreed or self.n_pes == 1):
             return
-        call = f"{routine}({', '.join(str(fact).removeprefix('torch.') for fact in facts)})"
+        named = (f"{name}={str(fact).removeprefix('torch.')}" for name, fact in facts.items())
+        call = f"{routine}({', '.join(named)})"
         text = call if rows is None else f"{rows} rows: {call}"
         said = differing(text, self.team)
         if not said:
@@ -161,7 +165,7 @@ class Workspace:
             return
         counts, calls = zip(*(line.partition(" rows: ")[::2] for line in said), strict=True)
         if rows is None or len(set(calls)) > 1:
-            raise refuse_difference(said)
+            raise refuse_difference([call or line for call, line in zip(calls, said, strict=True)])
         given = [int(count) for count in counts]
         other = next(pe for pe, count in enumerate(given) if count != given[0])
         raise errors.MismatchError(
@@ -169,15 +173,15 @@ class Workspace:
             f"rows={given} on all"
         )
 
-    def agree_on_rows(self, routine: str, rows: tuple[int, ...], *facts: Any) -> None:
+    def agree_on_rows(self, routine: str, rows: tuple[int, ...], /, **facts: Any) -> None:
         """``agree`` of an operation that gathers ``rows`` of each member.
 
         As many of each may be since a member takes its own number for everybody's: the error says so.
         """
         if len(set(rows)) == 1:
-            self.agree(routine, *facts, rows=rows[0])
+            self.agree(routine, rows=rows[0], **facts)
         else:
-            self.agree(routine, rows, *facts)
+            self.agree(routine, x_rows=rows, **facts)
 
     def make_up(self) -> None:
         """Do what is owed, before anything else is done with the team."""

@@ -197,12 +197,12 @@ def _plan(space: Workspace, given: Request, algorithm: str | None, compared: boo
 
 def _agree(space: Workspace, given: Request, algorithm: str | None) -> None:
     """What has to be alike on all members."""
-    facts = (
-        tuple(given.x.shape), given.x.dtype, given.weight.dtype, given.residual is not None,
-        given.bias is not None, given.eps, given.norm, given.quantize, algorithm,
-        compared_global_scale(given.global_scale, space),
+    space.agree(
+        _NAME, x=tuple(given.x.shape), dtype=given.x.dtype, weight=given.weight.dtype,
+        residual=given.residual is not None, bias=given.bias is not None, eps=given.eps, norm=given.norm,
+        quantize=given.quantize, algorithm=algorithm,
+        global_scale=compared_global_scale(given.global_scale, space),
     )  # fmt: skip
-    space.agree(_NAME, *facts)
 
 
 def _seen(given: Request) -> tuple[Any, ...]:
@@ -241,7 +241,7 @@ def sum_rows(x: torch.Tensor, team: Team) -> torch.Tensor:
     space = workspace(team)
     given = Request(x, x, None, None, 0.0, "none", None, x, torch.empty_like(x))
     check_tensor("x", x, _DTYPES)
-    space.agree(f"sum of the derivative of {_NAME}", tuple(x.shape), x.dtype)
+    space.agree(f"sum of the derivative of {_NAME}", x=tuple(x.shape), dtype=x.dtype)
     key = "sum", x.shape, x.dtype
     norm_launch.launch(
         space.plan(
@@ -275,11 +275,12 @@ def _check(given: Request) -> None:
             _same_size(name, value, size[-1:])
     for name, value in (("residual", given.residual), ("residual_out", given.residual_out)):
         if value is not None:
-            check_tensor(name, value, (given.x.dtype,))
+            check_tensor(name, value, (given.x.dtype,), of="x")
             _same_size(name, value, size)
     if given.out is not None:
         kind, made = output_of(given.x, given.quantize)
-        check_tensor("out", given.out, (kind, torch.uint8) if given.quantize else (kind,))
+        kinds = (kind, torch.uint8) if given.quantize else (kind,)
+        check_tensor("out", given.out, kinds, of="" if given.quantize else "x")
         _same_size("out", given.out, made)
     check_global_scale(given.global_scale, given.quantize)
     if given.quantize and _lacks_fp8(given.x.device):

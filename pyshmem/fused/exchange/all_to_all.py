@@ -62,7 +62,7 @@ def uneven(
     _check_splits(space, "input_splits", inputs, x.shape[0])
     _check_splits(space, "output_splits", outputs, None)
     dest = result("out", out, (sum(outputs), *x.shape[1:]), x.dtype, x, (("x", x),))
-    space.agree("all_to_all", x.dtype, tuple(x.shape[1:]))
+    space.agree("all_to_all", dtype=x.dtype, row=tuple(x.shape[1:]))
     _agree_on_splits(space, outputs, inputs)
     row = x.shape[1:].numel() * x.itemsize
     if row:
@@ -80,7 +80,7 @@ def equal(
     if x.shape[0] % n:
         raise ValueError(f"x has {x.shape[0]} rows, which is no multiple of {n} PEs; give splits")
     dest = result("out", out, x.shape, x.dtype, x, (("x", x),))
-    space.agree("all_to_all", x.dtype, tuple(x.shape), algorithm)
+    space.agree("all_to_all", dtype=x.dtype, x=tuple(x.shape), algorithm=algorithm)
     nbytes = x.nbytes // n
     taken = algorithm_of(space, "all_to_all", x, nbytes, algorithm)
     if nbytes and taken == "ll":
@@ -98,7 +98,7 @@ def gather(
     """``low_latency_all_gather`` of a tensor of one or more dimensions."""
     n = space.n_pes
     dest = result("out", out, (n * x.shape[0], *x.shape[1:]), x.dtype, x, (("x", x),))
-    space.agree("low_latency_all_gather", x.dtype, tuple(x.shape), algorithm)
+    space.agree("low_latency_all_gather", dtype=x.dtype, x=tuple(x.shape), algorithm=algorithm)
     taken = algorithm_of(space, "low_latency_all_gather", x, x.nbytes, algorithm)
     if x.nbytes and taken == "ll":
         by_flags(space, kernels.all_gather_ll, dest, x, x.nbytes)
@@ -201,7 +201,7 @@ def _gather_blocks(x: BlockTensor, team: Team, algorithm: str | None, out: Any) 
         raise ValueError(f"x.elements has size {tuple(data.shape)}; rows are along dimension 0")
     space = workspace(team)
     unit = compared_global_scale(x.global_scale, space)
-    space.agree("format of low_latency_all_gather", x.quantize, unit)
+    space.agree("low_latency_all_gather", format=x.quantize, global_scale=unit)
     hidden = data.shape[-1] * format_.per_byte
     rows, blocks = data.numel() // data.shape[-1], format_.blocks(hidden)
     apart = format_.swizzled and rows % 128 != 0

@@ -37,7 +37,7 @@ def _turn(
     if x.shape[dimension] % n:
         raise ValueError(f"{name}: {x.shape[dimension]} {word} cannot be split over {n} PEs")
     dest = result("out", out, _turned(x.shape, n, to_heads), x.dtype, x, (("x", x),))
-    space.agree(name, x.dtype, tuple(x.shape))
+    space.agree(name, dtype=x.dtype, x=tuple(x.shape))
     if not x.numel():
         return dest
     batch, local, heads, d = (x if to_heads else dest).shape

@@ -55,8 +55,8 @@ def _check(q: Any, k: Any, v: Any, lengths: Any) -> None:
     check_tensor("q", q, _FLOATS)
     if q.dim() not in (3, 4):
         raise ValueError(f"q has size {tuple(q.shape)}; it is (batch, [queries,] heads, d)")
-    check_tensor("k_shard", k, (q.dtype,), 4)
-    check_tensor("v_shard", v, (q.dtype,), 4)
+    check_tensor("k_shard", k, (q.dtype,), 4, of="q")
+    check_tensor("v_shard", v, (q.dtype,), 4, of="q")
     batch, heads, d = q.shape[0], q.shape[-2], q.shape[-1]
     kv_heads = k.shape[2]
     if k.shape != v.shape or k.shape[0] != batch or k.shape[3] != d:
@@ -88,7 +88,10 @@ def attend(
     space.plan(key, lambda: _check(q, k, v, lengths))
     read = ("q", q), ("k_shard", k), ("v_shard", v), ("lengths", lengths)
     dest = result("out", out, q.shape, q.dtype, q, read)
-    space.agree("flash_decode", q.dtype, tuple(q.shape), k.shape[2], scale, batch_invariant)
+    space.agree(
+        "flash_decode", dtype=q.dtype, q=tuple(q.shape), kv_heads=k.shape[2], scale=scale,
+        batch_invariant=batch_invariant,
+    )  # fmt: skip
     plan: _Plan = space.plan(
         (key, "launches"), lambda: _plan(space, q, k, lengths, scale, batch_invariant)
     )

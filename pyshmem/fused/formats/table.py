@@ -127,10 +127,10 @@ def compared_global_scale(value: Any, space: Workspace) -> Any:
         return value is not None
     if isinstance(value, torch.Tensor):
         if value.is_cuda and (not space.checking or capturing()):
-            return "a tensor for global_scale"
+            return "a tensor"
         value = float(value)
         _check_size(value)
-    return f"global_scale={float(value)}"
+    return float(value)
 
 
 def global_scale_tensor(value: Any, like: torch.Tensor) -> torch.Tensor | None:

@@ -120,7 +120,8 @@ def group_matmul(
         refuse_grad("group_matmul of FP8 or with out=", tokens, weights)
     check_tensor("weights", weights, FLOATS, 3)
     scaled = _scaled(handle, by_pair)
-    check_tensor("tokens", tokens, (torch.float8_e4m3fn if scaled else weights.dtype,), 2)
+    kind = torch.float8_e4m3fn if scaled else weights.dtype
+    check_tensor("tokens", tokens, (kind,), 2, of="the dispatch" if scaled else "weights")
     (experts, k, n), pairs = weights.shape, handle.rows.shape[0]
     if experts != handle.offsets.shape[0] - 1 or tokens.shape[1] != k:
         raise ValueError(

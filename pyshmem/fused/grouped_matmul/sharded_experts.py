@@ -44,7 +44,7 @@ def _algorithm(space: Workspace, operation: str, nbytes: int, algorithm: str | N
 
 
 def _check_weights(w: Any, x: torch.Tensor, what: str) -> None:
-    check_tensor("w", w, (x.dtype,), 3)
+    check_tensor("w", w, (x.dtype,), 3, of=what)
     if not w.numel():
         raise ValueError(f"w {tuple(w.shape)} has no elements")
     if w.shape[1] != x.shape[1]:
@@ -109,7 +109,10 @@ def all_gather_group_matmul(
     gathered, read = None, (*read, ("out", out))
     if gather_out is not None:
         gathered = result("gather_out", gather_out, (total, k), x_shard.dtype, x_shard, read)
-    space.agree_on_rows(_GATHER, counts, x_shard.dtype, k, experts, topk_ids.shape[1], algorithm)
+    space.agree_on_rows(
+        _GATHER, counts, dtype=x_shard.dtype, hidden=k, n_experts=experts, k=topk_ids.shape[1],
+        algorithm=algorithm,
+    )  # fmt: skip
     taken = _algorithm(space, _GATHER, (total - min(counts)) * width, algorithm)
     engine = taken == "copy_engine" and space.n_pes > 1 and total > 0
     channel = _send_tokens(space, x_shard, counts) if engine else None
@@ -229,7 +232,9 @@ def group_matmul_reduce_scatter(
     counts, n = routing.member_rows, w.shape[2]
     read = ("x", x), ("w", w), ("topk_weights", topk_weights), *routing.read()
     dest = result("out", out, (counts[space.me], n), x.dtype, x, read)
-    space.agree(_REDUCE, x.dtype, counts, n, routing.experts, algorithm)
+    space.agree(
+        _REDUCE, dtype=x.dtype, x_rows=counts, n=n, n_experts=routing.experts, algorithm=algorithm
+    )
     if not sum(counts):
         return dest
     taken = _algorithm(space, _REDUCE, max(counts) * (space.n_pes - 1) * n * x.itemsize, algorithm)

@@ -148,7 +148,7 @@ def _check(
     elif scale_x is not None or scale_w is not None:
         raise TypeError(f"scales are for float8_e4m3fn; x and w are {x.dtype}")
     if bias is not None:
-        check_tensor("bias", bias, (kind,), 1)
+        check_tensor("bias", bias, (kind,), 1, of="the result")
         if bias.shape[0] != w.shape[1]:
             raise ValueError(f"bias has {bias.shape[0]} elements, w has {w.shape[1]} columns")
     given = rows_of_members(operation, x, rows, space)

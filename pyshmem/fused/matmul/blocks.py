@@ -121,7 +121,7 @@ def block_problem(
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation is {activation!r}; it can be None, relu, gelu, silu")
     if bias is not None:
-        check_tensor("bias", bias, (kind,), 1)
+        check_tensor("bias", bias, (kind,), 1, of="the result")
         if bias.shape[0] != n:
             raise ValueError(f"bias has {bias.shape[0]} elements, w has {n} rows")
         if bias.requires_grad and torch.is_grad_enabled():

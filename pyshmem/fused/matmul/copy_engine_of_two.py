@@ -252,5 +252,5 @@ def _is_reached(p: Problem, plan: _Pair, out: torch.Tensor) -> bool:
             where = (at - device_state()[lib.ISHMEMX_STATE_HEAP_BASE],)
         elif registered:
             where = ("registered", *place_in_registered(at))
-        p.space.agree("place of matmul_all_reduce", *where)
+        p.space.agree("place of matmul_all_reduce", out=where)
     return on_heap or registered

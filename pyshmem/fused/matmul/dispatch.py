@@ -57,11 +57,14 @@ def _agree(p: Problem, algorithm: str | None) -> None:
     if not p.space.checks and p.plans.get(("agreed", algorithm)):
         return
     kind = p.x.dtype if p.blocks is None else p.blocks.formats[0]
-    facts = algorithm, kind, p.out_dtype, p.by_row, layout_of(p) is None
+    facts = {
+        "algorithm": algorithm, "dtype": kind, "out_dtype": p.out_dtype, "scale_of_rows": p.by_row,
+        "unfused_can": layout_of(p) is None,
+    }  # fmt: skip
     if p.operation != "all_gather_matmul":
-        p.space.agree(p.operation, p.rows, p.n, *facts)
+        p.space.agree(p.operation, x_rows=p.rows, n=p.n, **facts)
     else:
-        p.space.agree_on_rows(p.operation, p.rows, p.k, *facts)
+        p.space.agree_on_rows(p.operation, p.rows, k=p.k, **facts)
     p.plans["agreed", algorithm] = True
 
 

@@ -143,8 +143,9 @@ def dispatch(
     given = global_scale is not None  # of a step with timeout no more: it waits for nobody
     unit = given if timeout is not None else compared_global_scale(global_scale, space)
     space.agree(
-        "expert_dispatch", x.dtype, x.shape[1], ids.shape[1], n_experts, quantize, mode, most, algorithm,
-        unit, timeout, once=timeout is not None,
+        "expert_dispatch", once=timeout is not None, dtype=x.dtype, hidden=x.shape[1], k=ids.shape[1],
+        n_experts=n_experts, quantize=quantize, mode=mode, max_tokens=most, algorithm=algorithm,
+        global_scale=unit, timeout=timeout,
     )  # fmt: skip
     experts = n_experts // space.n_pes
     call = Dispatch(space, team, x, ids, experts, quantize, zeroed, algorithm, global_scale)
@@ -236,7 +237,7 @@ def combine(
     of_handle = ("handle.topk_ids", ids), ("handle.rows", rows), ("handle.pairs", pairs)
     read = ("y", y), ("topk_weights", topk_weights), *of_handle
     dest = result("out", out, (tokens, hidden), y.dtype, y, read)
-    space.agree("expert_combine", y.dtype, hidden, k, most)
+    space.agree("expert_combine", dtype=y.dtype, hidden=hidden, k=k, max_tokens=most)
     if not most or not hidden:
         return dest
     moves = chunks_of(space, most, hidden, hidden * y.itemsize)

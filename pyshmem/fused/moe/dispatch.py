@@ -230,7 +230,7 @@ class Dispatch:
         while True:
             if begun is None:
                 most = recent.guess(self.space, self.tokens) if given is None else given
-                self.space.agree("room of expert_dispatch", most)
+                self.space.agree("room of expert_dispatch", tokens=most)
                 begun = self._begin(most)
             try:
                 total, count, wrong, cells = numbers_of(self.space).wait()

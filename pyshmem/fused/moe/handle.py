@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ...host.teams.team import Team
+from .._shared.arguments import check_tensor
 from .._shared.workspace import workspace
 from ..formats import dequantize
 from ..formats.table import BLOCK_FORMATS
@@ -40,6 +41,7 @@ def group_of(quantize: str) -> int:
 def check_rows(y: torch.Tensor, rows: torch.Tensor) -> None:
     """Raises ValueError unless ``y`` has as many rows."""
     if y.dim() != 2 or y.shape[0] != rows.shape[0]:
+        check_tensor("y", y, (y.dtype,))  # a view whose extents are turned is told as such
         raise ValueError(
             f"y has {y.shape[0] if y.dim() else 'no'} rows (size {tuple(y.shape)}); the handle has "
             f"{rows.shape[0]} pairs"

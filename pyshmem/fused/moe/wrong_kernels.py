@@ -16,4 +16,4 @@ def refuse_experts(wrong, ids, at, ctx, K: tl.constexpr):
     if tl.max(wrong.to(tl.int32)) != 0:
         first = tl.min(tl.where(wrong, at, 0x7FFFFFFF), 0)
         number = tl.sum(tl.where(wrong & (at == first), ids.to(tl.int64), 0), 0)
-        abort_with(1, ctx, "no expert # (token #)", number, first // K)
+        abort_with(1, ctx, "topk_ids[#]: no expert #", first // K, number)

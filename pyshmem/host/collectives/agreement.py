@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from ..memory import creation
 from ..teams.team import TEAM_WORLD, Team
 from .data_movement import fcollect
 
+#: A call with its facts by name, and what stands between two of these.
+_CALL = re.compile(r"([\w ]+)\((\w+=.*)\)", re.DOTALL)
+_NEXT_NAME = re.compile(r", (?=\w+=)")
 _TEXT = 240  # bytes of what a PE says
 #: A team's two blocks, used in turn, of a row of its own and one of each member: a member's next call
 #: may come while this one reads what the last brought, but not the call after it, which needs its part.
@@ -30,7 +34,22 @@ def must_agree(text: str, team: Team = TEAM_WORLD) -> None:
 
 
 def refuse_difference(said: list[str]) -> errors.MismatchError:
-    """The error of members that said different things."""
+    """The error of members that said different things.
+
+    Calls of one routine, ``routine(name=value, ...)``, are told by what differs, a name and two values.
+    """
+    calls = [_CALL.fullmatch(line) for line in said]
+    routines = {call[1] if call else "" for call in calls}
+    facts = [_NEXT_NAME.split(call[2]) if call else [] for call in calls]
+    if len(routines) == 1 and len({len(one) for one in facts}) == 1 and facts[0]:
+        other = next((pe for pe, one in enumerate(facts) if one != facts[0]), 0)
+        pairs = zip(facts[0], facts[other], strict=True)
+        two = zip(*(pair for pair in pairs if pair[0] != pair[1]), strict=True)
+        if told := [", ".join(one) for one in two]:
+            return errors.MismatchError(
+                f"{routines.pop()}: {told[0]} on PE 0 and {told[1]} on PE {other}; all members of the "
+                "team give the same"
+            )
     lines = "; ".join(f"PE {pe}: {line}" for pe, line in enumerate(said))
     return errors.MismatchError(f"members of the team made different calls: {lines}")
 

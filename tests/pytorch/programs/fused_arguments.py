@@ -263,23 +263,27 @@ def members_that_differ_are_told() -> None:
     given = [f"{4 + pe}" for pe in range(n)]
     hint = f"x has 4 rows on PE 0 and 5 on PE 1; give rows=.{', '.join(given)}. on all"
     differ = "made different calls"
+    by = r": {0}=.* on PE 0 and {0}=.* on PE 1; all members of the team give the same".format
     fused.all_gather_matmul(values(height, 8), w, rows=[4 + pe for pe in range(n)])
     experts, ids = values(2, 8, 8), torch.zeros(height, 1, dtype=torch.int32)
     for text, call in (
         (hint, lambda: fused.all_gather_matmul(values(height, 8), w)),
         (hint, lambda: fused.all_gather_group_matmul(values(height, 8), experts, ids)),
-        (differ, lambda: fused.all_gather_matmul(values(6, 8 + me), values(8 + me, 3))),
-        (differ, lambda: fused.matmul_reduce_scatter(values(height, 8), w)),
-        (differ, lambda: fused.matmul_all_reduce(values(height, 8), w)),
-        (differ, lambda: fused.matmul_all_reduce(values(6, 8), w.to((F32, torch.half)[me > 0]))
+        (by("k"), lambda: fused.all_gather_matmul(values(6, 8 + me), values(8 + me, 3))),
+        (by("x_rows"), lambda: fused.matmul_reduce_scatter(values(height, 8), w)),
+        (by("x_rows"), lambda: fused.matmul_all_reduce(values(height, 8), w)),
+        (by("dtype"),
+         lambda: fused.matmul_all_reduce(values(6, 8), w.to((F32, torch.half)[me > 0]))
          if me == 0 else fused.matmul_all_reduce(values(6, 8).half(), w.half())),
-        (differ, lambda: fused.all_to_all(values(n * height, 2))),
-        (differ, lambda: fused.low_latency_all_gather(values(height, 2))),
-        (differ, lambda: fused.ulysses_to_heads(values(1, height, n, 2))),
-        (differ, lambda: fused.ulysses_to_sequence(values(1, n * height, 2, 2))),
-        (differ, lambda: fused.all_reduce_rmsnorm(values(height, 8), values(8))),
-        (differ, lambda: fused.flash_decode(values(height, 1, 8), *[values(height, 2, 1, 8)] * 2)),
-        (differ, lambda: fused.expert_dispatch(values(4, 8 * (me + 1)), ids[:4], 2 * n)),
+        (by("x"), lambda: fused.all_to_all(values(n * height, 2))),
+        (by("x"), lambda: fused.low_latency_all_gather(values(height, 2))),
+        (by("x"), lambda: fused.ulysses_to_heads(values(1, height, n, 2))),
+        (by("x"), lambda: fused.ulysses_to_sequence(values(1, n * height, 2, 2))),
+        (by("x"), lambda: fused.all_reduce_rmsnorm(values(height, 8), values(8))),
+        (by("q"),
+         lambda: fused.flash_decode(values(height, 1, 8), *[values(height, 2, 1, 8)] * 2)),
+        (by("hidden"),
+         lambda: fused.expert_dispatch(values(4, 8 * (me + 1)), ids[:4], 2 * n)),
         (differ, lambda: fused.all_to_all(values(n, 6)) if me
          else fused.low_latency_all_gather(values(n, 6))),
     ):  # fmt: skip

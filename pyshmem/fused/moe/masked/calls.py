@@ -180,7 +180,9 @@ def combine_step(y: Any, handle: Any, experts: int, out: Any) -> torch.Tensor:
     of_handle = ("handle.topk_ids", handle.topk_ids), ("handle.rows", handle.rows)
     read = ("y", y), *of_handle, ("handle.pairs", pairs)
     dest = result("out", out, (tokens, hidden), y.dtype, y, read)
-    space.agree("expert_combine with timeout", y.dtype, hidden, k, most, once=True)
+    space.agree(
+        "expert_combine with timeout", once=True, dtype=y.dtype, hidden=hidden, k=k, max_tokens=most
+    )
     pitch, words = _pitch(hidden * y.itemsize), words_of(space)
     parts = _parts(space, most * pitch, pitch, hidden)
     call: Call = constants_of(space, k)
