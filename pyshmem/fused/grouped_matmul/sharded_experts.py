@@ -43,6 +43,18 @@ def _algorithm(space: Workspace, operation: str, nbytes: int, algorithm: str | N
     )
 
 
+def _agree(
+    space: Workspace, counts: Any, x: torch.Tensor, w: torch.Tensor, ids: torch.Tensor,
+    algorithm: str | None,
+) -> None:  # fmt: skip
+    """What is alike on all members of a gathering product."""
+    experts, hidden, _ = w.shape
+    space.agree_on_rows(
+        _GATHER, counts, dtype=x.dtype, hidden=hidden, n_experts=experts, k=ids.shape[1],
+        algorithm=algorithm,
+    )  # fmt: skip
+
+
 def _check_weights(w: Any, x: torch.Tensor, what: str) -> None:
     check_tensor("w", w, (x.dtype,), 3, of=what)
     if not w.numel():
@@ -109,10 +121,7 @@ def all_gather_group_matmul(
     gathered, read = None, (*read, ("out", out))
     if gather_out is not None:
         gathered = result("gather_out", gather_out, (total, k), x_shard.dtype, x_shard, read)
-    space.agree_on_rows(
-        _GATHER, counts, dtype=x_shard.dtype, hidden=k, n_experts=experts, k=topk_ids.shape[1],
-        algorithm=algorithm,
-    )  # fmt: skip
+    _agree(space, counts, x_shard, w, topk_ids, algorithm)
     taken = _algorithm(space, _GATHER, (total - min(counts)) * width, algorithm)
     engine = taken == "copy_engine" and space.n_pes > 1 and total > 0
     channel = _send_tokens(space, x_shard, counts) if engine else None
