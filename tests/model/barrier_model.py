@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every order in which few PEs can take the steps of ``native/src/agree/shared_memory.c`` in an epoch.
+"""Every order in which few PEs can take the steps of ``native/src/agree/arrival.c`` in an epoch.
 
 A PE stores its arrival, which stays in a store buffer until a fence or until it leaves by itself, and
 looks at all words twice with a fence between. Who waits may take its arrival back for its signal

@@ -16,7 +16,7 @@ FORMER_NAMES = {
     "conduit/control.h": "node/control.h",
     "conduit/sleep.h": "node/sleep.h",
     "conduit/wait.h": "node/wait.h",
-    "conduit/shm/barrier.c": "agree/shared_memory.c",
+    "conduit/shm/barrier.c": "agree/arrival.c",
 }
 
 Compile = Callable[[Sequence[str | Path], str], Path]

@@ -17,6 +17,8 @@ void pysh_shm_wake_all(pysh_control_t *control);
 /* `pe` is the caller; `arrival` is what it adds to the counter: PYSH_ARRIVAL, perhaps with PYSH_VOTE or
  * PYSH_EXCHANGE. *all_p (may be NULL): all PEs added a vote. */
 int pysh_shm_arrive(pysh_control_t *control, int pe, const char *what, uint64_t arrival, bool *all_p);
+/* Epochs that the PE has passed. */
+uint32_t pysh_shm_epochs(const pysh_control_t *control, int pe);
 /* For the PE `pe` of the job; while the segment is mapped. */
 void pysh_shm_agree(pysh_control_t *control, int pe);
 extern const pysh_agree_t pysh_agree_shm;

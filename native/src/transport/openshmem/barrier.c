@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Barrier of the openshmem conduit, over the PEs' control blocks: the same protocol as
- * agree/shared_memory.c, with the counter on PE 0 and a release word on every PE. Where all PEs are mapped the
+ * agree/arrival.c, with the counter on PE 0 and a release word on every PE. Where all PEs are mapped the
  * last to arrive opens the next epoch; else PE 0 does, which sees the counter without a message. The
  * library's own barrier could not be interrupted, nor tell who is missing. */
 #include "transport/openshmem/barrier.h"
@@ -18,8 +18,8 @@
 #include "transport/openshmem/progress.h"
 #include "transport/openshmem/transfer.h"
 
-#define MAX_WITHDRAWALS 10 /* see agree/shared_memory.c */
-/* Between two looks for signals, as in agree/shared_memory.c; messages to PE 0 when PEs are on several hosts. */
+#define MAX_WITHDRAWALS 10 /* see agree/arrival.c */
+/* Between two looks for signals, as in agree/arrival.c; messages to PE 0 when PEs are on several hosts. */
 #define HANDLERS_NS     (10 * 1000 * 1000LL)
 #define FAR_HANDLERS_NS (250 * 1000 * 1000LL)
 #define LEFT_NS         (100 * 1000 * 1000LL)
