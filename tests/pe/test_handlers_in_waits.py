@@ -188,6 +188,55 @@ with pyshmem.init(heap_size="1M"):
     assert done.stdout.count("ok") == 2
 
 
+#: Inside of the start and of the end of a job, whose other PE comes late.
+AT_THE_ENDS = """
+import os, signal, threading, time
+import pyshmem
+
+said = []
+
+def handler(number, frame):
+    for call in (pyshmem.finalize, pyshmem.init):
+        try:
+            call()
+        except pyshmem.ShmemError as error:
+            said.append(str(error))
+
+def interrupt_once_it_waits():
+    while "State:\\tS" not in open(f"/proc/self/task/{os.getpid()}/status").read():
+        time.sleep(0.01)
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+def late(name, call):
+    if os.environ["PYSHMEM_PE"] == "1":
+        time.sleep(1.5)
+        return call()
+    said.clear()
+    threading.Thread(target=interrupt_once_it_waits).start()
+    call()
+    assert len(said) == 2, said
+    assert f"finalize: this thread is in `{name}`" in said[0], said
+    assert f"init: this thread is in `{name}`" in said[1], said
+
+signal.signal(signal.SIGUSR1, handler)
+for turn in range(2):  # the process is not stuck
+    late("init", lambda: pyshmem.init(heap_size="1M"))
+    assert pyshmem.ones(4).sum() == 4
+    pyshmem.barrier_all()
+    late("finalize", pyshmem.finalize)
+    assert not pyshmem.initialized()
+print("ok", flush=True)
+"""
+
+
+def test_a_handler_neither_starts_nor_ends_a_job_that_is_starting_or_ending(
+    run_pes: Callable,
+) -> None:
+    done = run_pes(2, AT_THE_ENDS, device="none", check=True)
+    assert done.stdout.count("ok") == 2
+
+
 C_PROGRAM = """
 #include <ishmemx.h>
 #include <pthread.h>
@@ -226,6 +275,71 @@ int main(void) {
     return 0;
 }
 """
+
+
+C_ENDS = """
+#include <ishmemx.h>
+#include <pthread.h>
+#include <shmem.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static const char *wanted;
+static volatile int calls, wrong;
+static ishmemx_config_t config;
+static void handler(int number) {
+    char text[64];
+    (void)number;
+    calls++;
+    snprintf(text, sizeof text, "init: this thread is in `%s`", wanted);
+    if (!ishmemx_init(&config) || strncmp(ishmemx_error(), text, strlen(text)))
+        wrong = printf("%s\\n", ishmemx_error());
+    snprintf(text, sizeof text, "finalize: this thread is in `%s`", wanted);
+    if (!ishmemx_finalize() || strncmp(ishmemx_error(), text, strlen(text)))
+        wrong = printf("%s\\n", ishmemx_error());
+}
+static void *second(void *unused) { /* another thread is told of both, too */
+    usleep(300000);
+    if (!ishmemx_init(&config) || !strstr(ishmemx_error(), "another thread is in "))
+        wrong = printf("%s\\n", ishmemx_error());
+    return unused;
+}
+static int late(const char *name, int call(void)) {
+    pthread_t thread;
+    int status;
+    wanted = name;
+    if (atoi(getenv("PYSHMEM_PE"))) {
+        sleep(2);
+        return call();
+    }
+    pthread_create(&thread, NULL, second, NULL);
+    alarm(1);
+    status = call();
+    pthread_join(thread, NULL);
+    return status;
+}
+static int start(void) {
+    return ishmemx_init(&config);
+}
+int main(void) {
+    ishmemx_config_from_environment(&config);
+    signal(SIGALRM, handler);
+    if (late("init", start) || late("finalize", ishmemx_finalize) || ishmemx_initialized())
+        printf("%s\\n", ishmemx_error());
+    else if (!wrong && (calls == 2 || atoi(getenv("PYSHMEM_PE"))))
+        puts("good");
+    return 0;
+}
+"""
+
+
+def test_a_handler_of_a_c_program_in_init_and_finalize_is_told(
+    compile_c: Callable, run_pes: Callable
+) -> None:
+    done = run_pes(2, compile_c(C_ENDS), device="none", check=True)
+    assert done.stdout.splitlines() == ["good", "good"]
 
 
 def test_a_handler_of_a_c_program_is_told(compile_c: Callable, run_command: Callable) -> None:

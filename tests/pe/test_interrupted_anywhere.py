@@ -179,6 +179,56 @@ def test_a_kernel_of_the_simulator_that_is_interrupted_leaves_the_next_alone(
     assert int(done.stdout) > 500
 
 
+JOBS = (
+    """
+import dis, os, sys, pyshmem
+from pyshmem._core.library import lib
+HOME = os.path.dirname(pyshmem.__file__)
+
+"""
+    + SIGNAL
+    + """
+def is_whole():
+    assert pyshmem.initialized() == bool(lib.ishmemx_initialized()), n
+
+def interrupted(call):
+    interrupt = Interrupt(n)
+    sys.settrace(interrupt)
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    is_whole()
+    return interrupt.left <= 0
+
+n, more = 1, True
+while more:
+    more = interrupted(lambda: pyshmem.init(heap_size="1M"))
+    if not pyshmem.initialized():
+        pyshmem.init(heap_size="1M")
+    assert pyshmem.ones(4).sum() == 4
+    more |= interrupted(pyshmem.finalize)
+    pyshmem.finalize()
+    is_whole()
+    assert not pyshmem.initialized(), n
+    n += {step}
+print(n)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "step", [pytest.param(1, marks=pytest.mark.long), pytest.param(3, id="each third")]
+)
+def test_a_start_and_an_end_that_are_interrupted_leave_a_job_or_none(
+    step: int, run_pes: Callable
+) -> None:
+    done = run_pes(1, JOBS.replace("{step}", str(step)), device="none", timeout=180, check=True)
+    assert int(done.stdout) > 50
+
+
 CAPTURES = (
     """
 import contextlib, gc, os, sys, numpy as np, pyshmem

@@ -166,11 +166,18 @@ static void tear_down(bool together) {
     pysh_state_clear();
 }
 
+static _Atomic uintptr_t starter; /* the thread that is in init, while it starts the job */
+
+static bool starts_here(void) {
+    return atomic_load(&starter) == (uintptr_t)pthread_self();
+}
+
 /* A child of fork() is no PE: it must not act on the job's memory as if it were its parent. */
 static void forget_in_child(void) {
     if (pysh.ready)
         pysh_entered_by_fork(pysh.pe);
     pysh.ready = 0;
+    atomic_store(&starter, 0);
 }
 
 static int heaps_open(const ishmemx_config_t *config) {
@@ -247,6 +254,30 @@ static int job_start(const ishmemx_config_t *config) {
     return ISHMEMX_OK;
 }
 
+/* One thread at a time, and not while the job ends: what is half there is neither started again nor joined. */
+static int start_alone(const ishmemx_config_t *config, int requested) {
+    uintptr_t other = 0;
+    const char *inside = pysh_waits_to_the_end() ? "finalize" : starts_here() ? "init" : NULL;
+    int status = ISHMEMX_OK;
+
+    if (inside)
+        return pysh_fail(ISHMEMX_ERR_STATE,
+                         "init: this thread is in `%s`; a signal's handler cannot start the job inside of it: let it "
+                         "raise an exception or set a flag, and call init behind the call",
+                         inside);
+    if (atomic_load(&pysh.ready) == PYSH_ENDING ||
+        !atomic_compare_exchange_strong(&starter, &other, (uintptr_t)pthread_self()))
+        return pysh_fail(ISHMEMX_ERR_STATE, "init: another thread is in %s", other ? "init" : "finalize");
+    if (!atomic_load(&pysh.ready) && !(status = job_start(config))) {
+        n_inits = 0;
+        thread_level = requested;
+        if (pysh.pe == 0)
+            pysh_settings_announce();
+    }
+    atomic_store(&starter, 0);
+    return status;
+}
+
 int ishmemx_init_thread(const ishmemx_config_t *config, int requested, int *provided) {
     int status;
 
@@ -255,14 +286,8 @@ int ishmemx_init_thread(const ishmemx_config_t *config, int requested, int *prov
                          "the thread level is %d, not one of THREAD_SINGLE (%d) to "
                          "THREAD_MULTIPLE (%d)",
                          requested, ISHMEMX_THREAD_SINGLE, ISHMEMX_THREAD_MULTIPLE);
-    if (!pysh.ready) {
-        if ((status = job_start(config)))
-            return status;
-        n_inits = 0;
-        thread_level = requested;
-        if (pysh.pe == 0)
-            pysh_settings_announce();
-    }
+    if (atomic_load(&pysh.ready) != PYSH_READY && (status = start_alone(config, requested)))
+        return status;
     n_inits++;
     *provided = thread_level;
     return ISHMEMX_OK;
@@ -327,7 +352,9 @@ static int end_job(void) {
 int ishmemx_finalize_check(void) {
     const char *inside = pysh_wait_inside();
 
-    if (!pysh.ready || n_inits > 1)
+    if (starts_here())
+        inside = "init";
+    else if (!pysh.ready || n_inits > 1)
         return ISHMEMX_OK;
     if (pysh_waits_to_the_end())
         inside = "finalize";
@@ -345,9 +372,9 @@ int ishmemx_finalize_check(void) {
 int ishmemx_finalize(void) {
     int status, ready = PYSH_READY;
 
-    if (!pysh.ready)
+    if (!pysh.ready && !starts_here())
         return ISHMEMX_OK;
-    if (n_inits > 1) {
+    if (n_inits > 1 && !starts_here()) {
         n_inits--;
         return ISHMEMX_OK;
     }

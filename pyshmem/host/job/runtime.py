@@ -37,6 +37,9 @@ _lock = threading.RLock()
 _job: Job | None = None
 _count = 0  # inits without their finalize
 _fails = False  # the job ends by a failure, which the user is being told
+#: ``init`` or ``finalize`` while a thread is in it. That thread holds ``_lock``, so who finds a name
+#: here with ``_lock`` held is a signal's handler, or a callback, of the same thread.
+_inside = ""
 _on_init: list[Callable[[], None]] = []
 _on_finalize: list[Callable[[], None]] = []
 _on_state: list[Callable[[], None]] = []
@@ -136,30 +139,56 @@ def init(
     Example: ``with pyshmem.init() as job: print(job.my_pe, job.n_pes)``
     Spec: shmem_init, shmem_init_thread (OpenSHMEM 1.6).
     """
-    global _job, _count, _fails
     with _lock:
+        _refuse_inside("init", "start the job")
         if _job is not None:
             _check_running(device, heap=heap_size, device_heap=device_heap_size)
             if comm is not None:
                 communicator.check_same(comm)
-            _count += 1
-            return _job
+            return _counted(_job)
         try:
             level = ThreadLevel(thread_level)
         except ValueError:
             levels = ", ".join(f"THREAD_{one.name} ({one.value})" for one in ThreadLevel)
             raise ValueError(f"thread_level is {thread_level!r}; the levels are {levels}") from None
-        _job = _start(heap_size, device_heap_size, device, comm, level)
+        return _begin(functools.partial(_start, heap_size, device_heap_size, device, comm, level))
+
+
+def _counted(job: Job) -> Job:
+    """The job with one ``init`` more."""
+    global _count
+    _count += 1
+    return job
+
+
+def _begin(start: Callable[[], Job]) -> Job:
+    """Start the job, or leave none: whatever is raised behind the C call ends what that has started."""
+    global _job, _count, _fails, _inside
+    joins = lib.ishmemx_initialized()  # what C code of the program has started, and goes on with
+    try:
+        _inside = "init"
         _count, _fails = 1, False
+        _job = start()
         log.info("PE %d of %d joined, device %s", _job.my_pe, _job.n_pes, _job.device)
-        try:
-            for callback in tuple(_on_init):
-                callback()
-        except BaseException as error:
+        for callback in tuple(_on_init):
+            callback()
+        return _job
+    except BaseException as error:
+        if lib.ishmemx_initialized() and not joins:
             _abort_for(error)
             _finish(quietly=True)
-            raise
-        return _job
+        raise
+    finally:
+        _inside = ""
+
+
+def _refuse_inside(routine: str, what: str) -> None:
+    """With ``_lock`` held: what this thread has half started, or half ended, is not entered again."""
+    if _inside:
+        raise errors.ShmemError(
+            f"{routine}: this thread is in `{_inside}`; a signal's handler cannot {what} inside of it: "
+            f"let it raise an exception or set a flag, and call {routine} behind the call"
+        )
 
 
 def _check_running(device: str | None, **sizes: int | str | None) -> None:
@@ -314,6 +343,7 @@ def finalize() -> None:
     """
     global _count
     with _lock:
+        _refuse_inside("finalize", "end the job")
         if _job is None:
             return
         if _count <= 1:
@@ -326,18 +356,22 @@ def finalize() -> None:
 
 def _finish(*, quietly: bool) -> None:
     """End the job here; ``quietly`` after a failure that the user is being told anyway."""
-    global _job, _count, _fails
+    global _job, _count, _fails, _inside
     if _job is not None:
         log.info("PE %d leaves", _job.my_pe)
     _fails = _fails or quietly
-    _job, _count = None, 0
-    library.has_ended = True
     fault = take_fault()
     try:
+        _inside = _inside or "finalize"
+        _job, _count = None, 0
+        library.has_ended = True
         for callback in tuple(_on_finalize):
             callback()
     finally:
-        status = lib.ishmemx_finalize()
+        try:
+            status = lib.ishmemx_finalize()
+        finally:
+            _inside = ""
     if quietly:
         return
     if fault:
@@ -347,7 +381,8 @@ def _finish(*, quietly: bool) -> None:
 
 def _forget_in_child() -> None:
     """A child of fork is no PE: neither it nor its end may touch the job."""
-    global _job, _count
+    global _job, _count, _inside
+    _inside = ""
     if _job is not None:
         library.forked_by = _job.my_pe
         _job, _count = None, 0
