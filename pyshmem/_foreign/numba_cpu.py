@@ -8,6 +8,7 @@ stay what the front end made of them until a kernel's launcher takes them all. S
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,7 @@ from numba.core import (
     errors,
     funcdesc,
     ir,
+    ir_utils,
     lowering,
     pythonapi,
     sigutils,
@@ -284,11 +286,26 @@ def result_of(
 class _Lower(lowering.Lower):  # type: ignore[misc]
     """Keeps for ``do_boundscheck`` what is indexed and in which line: the builder's ``access``."""
 
+    divided: Callable[[], Exception] | None = None
+
     def lower_inst(self, inst: Any) -> None:
+        if isinstance(inst, (ir.SetItem, ir.StaticSetItem)):
+            self._refuse_division(inst)
         if self.context.enable_boundscheck:
             place = f"{Path(self.loc.filename).name}:{self.loc.line}"
             self.builder.access = f"{self._indexed(inst)}, {place}"
         super().lower_inst(inst)
+
+    def _refuse_division(self, inst: Any) -> None:
+        """Where an element of integers gets what ``/=`` made of two: CUDA has no store for it."""
+        made = ir_utils.guard(ir_utils.get_definition, self.func_ir, inst.value)
+        if not (isinstance(made, ir.Expr) and made.op == "inplace_binop"):
+            return
+        kinds = [self.typeof(one.name) for one in (made.lhs, made.rhs)]
+        kinds.append(getattr(self.typeof(inst.target.name), "dtype", None))
+        whole = all(isinstance(kind, types.Integer) for kind in kinds)
+        if whole and made.immutable_fn is operator.truediv and _Lower.divided is not None:
+            raise _Lower.divided()
 
     def _indexed(self, inst: Any) -> str:
         variable = getattr(inst, "target", None)
@@ -334,6 +351,11 @@ class KernelCompiler(compiler.CompilerBase):  # type: ignore[misc]
             made.add_pass(own, description)
         made.finalize()
         return [made]
+
+
+def refuse_divisions(told: Callable[[], Exception]) -> None:
+    """``told()`` makes the error of ``a[i] /= n`` of integers."""
+    _Lower.divided = staticmethod(told)
 
 
 def report_bounds(report: Callable[[Any, str, Any, Any, Any], None]) -> None:

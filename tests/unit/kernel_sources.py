@@ -459,6 +459,75 @@ def array_as_a_condition(a, b):
         a[0] = 1
 
 
+def refused_sum_of_an_element(a, b):
+    a[0] = np.sum(b[1])
+
+
+def refused_mean_of_a_number(a, b):
+    x = a[0] + 2 * b[a.size - 1]
+    y = -x
+    a[0] = np.mean(y) if False else np.mean(x)
+
+
+def refused_product_of_a_constant(a, b):
+    a[0] = np.prod(1.5)
+
+
+def refused_size_of_an_element(a, b):
+    a[0] = np.size(b[int(a[1])])
+
+
+def refused_wide_shift(a, b):
+    a[0] = 1 << 70
+
+
+def refused_wide_power(a, b):
+    a[0] = b[0] + 3**41
+
+
+def refused_low_integer(a, b):
+    a[0] = -(1 << 63) - 1
+
+
+def array_item_of_an_index(a, b):
+    a[0] = b.item(1)
+
+
+def array_viewed_by_a_text(a, b):
+    a[0] = b.view("int64")[0]
+
+
+def array_viewed_by_a_type_of_python(a, b):
+    a[0] = b.view(float)[0]
+
+
+def array_viewed_by_a_keyword(a, b):
+    a[0] = b.view(dtype=np.int64)[0]
+
+
+def array_viewed_as_it_is(a, b):
+    a[0] = b.view()[0]
+
+
+def array_of_integers_divided_by_an_element(a, b):
+    mine = cuda.local.array(2, np.int64)
+    mine[0] = mine[1] = 6
+    for k in range(2):
+        mine[k] /= mine[1 - k]
+
+
+def taken_numbers(a, b):
+    mine = cuda.local.array(2, np.int64)
+    mine[0] = 7
+    mine[0] /= 2.0
+    for k in range(2):
+        mine[k] /= b[k]
+        mine[k] /= float(a[k])
+    a[0] = b[1:2].item() + b.view(np.int64)[0] + mine.view(b.dtype)[1] + b.view(np.dtype("u8"))[1]
+    a[1] = np.sum(b) + np.sum(b[1:2]) + np.any(b[1]) + (1 << 62) + 2**70 - 2**69
+    a[2] = (1 << 63) - 1
+
+
 def array_of_integers_divided(a, b):
     mine = cuda.local.array(2, np.int64)
     mine[0] = 6

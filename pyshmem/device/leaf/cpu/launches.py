@@ -146,6 +146,7 @@ class Compiled:
         kinds = typeof(arguments)
         made = self.launchers.get(kinds)
         if made is None:
+            source.check_arguments(self.kernel.fn, arguments)
             with global_compiler_lock:
                 made = self.launchers[kinds] = self._told(kinds)
         return made

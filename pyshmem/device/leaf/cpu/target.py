@@ -37,7 +37,8 @@ from ...._core.library import ffi, lib, setting_number
 from ...._foreign import numba_cpu, numba_extending
 from ....host.kernels.host_only import Language
 from ..sim import source
-from ..sim.arrays import ELEMENTS
+from ..sim.arrays import DIVISION, ELEMENTS
+from ..sim.callees import REDUCTIONS
 from . import halves
 
 NAME = "pyshmem_cpu"
@@ -104,6 +105,9 @@ def _not_on_gpus(what: str) -> Exception:
     return errors.TypingError(f"{what}: compilers for GPUs do not take it, {ELEMENTS}")
 
 
+numba_cpu.refuse_divisions(lambda: _not_on_gpus(DIVISION))
+
+
 class KernelTarget(CUDA, CPU):  # type: ignore[misc, unused-ignore]
     """What overloads of any target apply to, of the target ``cuda`` before the CPU's."""
 
@@ -140,6 +144,10 @@ class _Typing(typing.Context):
                 raise _not_on_gpus(f"{called.__name__[1:]} of a whole array")
             if called is operator.getitem and isinstance(args[1], types.NoneType):
                 raise _not_on_gpus("array[None]")
+        if args and isinstance(args[0], (types.Number, types.Boolean)):
+            called = getattr(func, "typing_key", func)
+            if called in REDUCTIONS:
+                raise _not_on_gpus(f"numpy.{called.__name__} of a number")
         return super().resolve_function_type(func, args, kws)
 
     def resolve_value_type(self, val: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import sys
 from pathlib import Path
-from types import FrameType
+from types import FrameType, NoneType
 from typing import Any
 
 import numba
@@ -23,6 +23,7 @@ from numba.cuda.np import numpy_support
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray, FakeWithinKernelCUDAArray
 from numba.cuda.simulator.kernelapi import FakeCUDALocal, FakeCUDAShared
 
+from ...._core.values import is_integer
 from ...families import BY_NUMBER, layout_message, not_an_array
 from . import forms
 
@@ -32,7 +33,7 @@ _SWAPPED = {"C": "F", "F": "C", "A": "A"}
 #: Attributes of NumPy's arrays that compilers for GPUs do not have; ``source`` says more of copies.
 _NO_ATTRIBUTES = (
     "argpartition argsort astype base byteswap choose clip compress conj conjugate cumprod cumsum "
-    "data diagonal dot dump dumps flags getfield imag item max min nonzero partition put repeat "
+    "data diagonal dot dump dumps flags getfield imag max min nonzero partition put repeat "
     "resize round searchsorted setfield sort squeeze swapaxes take to_device tobytes tofile tolist trace"
 )
 #: Functions of NumPy on arrays that they have.
@@ -49,6 +50,7 @@ _INTO = (
     "isnan left_shift less less_equal log log10 log2 logical_and logical_not logical_or "
     "logical_xor maximum minimum not_equal rad2deg radians right_shift sin sinh tan tanh"
 )
+DIVISION = "/= of an element of integers (write a[i] = a[i] / n)"
 _PACKAGE = str(Path(__file__).parents[3])
 #: Files that stand between a kernel and the question whether it may, and those that may.
 _BETWEEN = (__file__, str(Path(__file__).with_name("record.py")), str(Path(numba.__file__).parent))
@@ -125,7 +127,7 @@ class KernelArray(np.ndarray):
             _refuse_division()
         put = super().__setitem__
         if type(index) is not int:
-            put = self.view(np.ndarray).__setitem__  # which reads no part
+            put = np.ndarray.view(self, np.ndarray).__setitem__  # which reads no part
         try:
             put(index, value)
         except OverflowError:
@@ -140,7 +142,7 @@ class KernelArray(np.ndarray):
         return super().__str__()
 
     def __contains__(self, value: Any) -> bool:
-        return value in self.view(np.ndarray)
+        return value in np.ndarray.view(self, np.ndarray)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         out = named.get("out", ())
@@ -148,10 +150,12 @@ class KernelArray(np.ndarray):
         into = bool(out) and ufunc.__name__ in _INTO.split()
         if method == "__call__" and whole and not into:
             _refuse(f"{ufunc.__name__} of a whole array")
-        plain = [x.view(np.ndarray) if isinstance(x, KernelArray) else x for x in inputs]
+        plain = [
+            np.ndarray.view(x, np.ndarray) if isinstance(x, KernelArray) else x for x in inputs
+        ]
         if out:
             named["out"] = tuple(
-                x.view(np.ndarray) if isinstance(x, KernelArray) else x for x in out
+                np.ndarray.view(x, np.ndarray) if isinstance(x, KernelArray) else x for x in out
             )
         found = getattr(ufunc, method)(*plain, **named)
         return out[0] if len(out) == 1 else found
@@ -182,6 +186,21 @@ class KernelArray(np.ndarray):
         if self.ndim > 1:
             turned.layout = "A" if axes else _SWAPPED[layout_of(self)]
         return turned
+
+    def item(self, *given: Any) -> Any:
+        if given:
+            _refuse("an array's item with an index (write a[i])")
+        return (
+            super().item(*given)
+            if given or self.size != 1
+            else np.ndarray.view(self, np.ndarray).flat[0]
+        )
+
+    def view(self, *given: Any, **named: Any) -> Any:
+        known = len(given) == 1 and not named and not isinstance(given[0], str | NoneType)
+        if not known or any(given[0] is kind for kind in (float, int, bool, complex)):
+            _refuse("an array's view without one dtype of NumPy (write a.view(np.int64))")
+        return super().view(*given, **named)
 
 
 def _whole(name: str) -> Any:
@@ -256,8 +275,12 @@ def _refuse_index(index: Any, reads: bool) -> None:
 def _refuse_division() -> None:
     """TypeError: ``/=`` of an element of integers, which Numba has no store for."""
     frame = _asking()
-    if frame.f_lasti in forms.elements_divided(frame.f_code):
-        _refuse("/= of an element of integers (write a[i] = a[i] / n)")
+    found = forms.elements_divided(frame.f_code)
+    if frame.f_lasti not in found:
+        return
+    divisor = found[frame.f_lasti]
+    if divisor is None or is_integer(eval(divisor, frame.f_globals, dict(frame.f_locals))):
+        _refuse(DIVISION)
 
 
 def _wrapped(value: Any, dtype: np.dtype) -> Any:

@@ -40,6 +40,19 @@ _UFUNCS = (
     "spacing sqrt square subtract true_divide trunc nditer median percentile quantile average min max "
     "amin amax sort copyto"
 )
+#: What kernels have of arrays alone: no number, and no tuple.
+REDUCTIONS = (
+    np.sum,
+    np.prod,
+    np.mean,
+    np.std,
+    np.var,
+    np.nansum,
+    np.argmax,
+    np.argmin,
+    np.size,
+    np.shape,
+)
 #: Modules whose functions a compiler looks up by itself.
 _KNOWN = (
     "builtins",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
+import textwrap
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -134,11 +136,6 @@ def _of_raise(node: ast.Raise, names: Names, value: Value) -> str:
 
 def _of_assert(node: ast.Assert, names: Names, value: Value) -> str:
     return "" if node.msg is None or _is_constant(node.msg) else "an assertion that tells a value"
-
-
-def _of_constant(node: ast.Constant, names: Names, value: Value) -> str:
-    large = type(node.value) is int and node.value >= 1 << 64
-    return "an integer of more than 64 bits" if large else ""
 
 
 def _of_attribute(node: ast.Attribute, names: Names, value: Value) -> str:
@@ -284,7 +281,6 @@ _FORMS: dict[type[ast.AST], Callable[..., str]] = {
     ast.BinOp: _of_product,
     ast.Call: _of_call,
     ast.Compare: _of_comparison,
-    ast.Constant: _of_constant,
     ast.For: _of_loop,
     ast.FunctionDef: _of_function,
     ast.If: _of_named,
@@ -325,25 +321,119 @@ def divided(tree: ast.FunctionDef) -> Iterator[tuple[str, int, set[str]]]:
         if not looped or not isinstance(node.target, ast.Name):
             continue
         values = bound.get(node.target.id, [])
-        of = {one.id for one in values if isinstance(one, ast.Name)} & parameters
+        of = {one for one in map(_begins, values) if one in parameters}
         whole = [one for one in values if isinstance(one, ast.Constant) and type(one.value) is int]
         if node.target.id in parameters:
             of.add(node.target.id)
-        if len(whole) + len(of - {node.target.id}) == len(values) and (values or of):
+        known = [one for one in values if _begins(one) in parameters]
+        if len(whole) + len(known) == len(values) and (values or of):
             yield node.target.id, node.lineno, of
 
 
+def _begins(node: ast.AST) -> str:
+    """The name whose value, or element, this is; empty: it is something else."""
+    if isinstance(node, ast.Subscript) and _elements(node.slice):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 @functools.lru_cache(maxsize=256)
-def elements_divided(code: types.CodeType) -> frozenset[int]:
-    """Where code stores what ``/=`` made of an element: offsets of its instructions."""
+def elements_divided(code: types.CodeType) -> dict[int, types.CodeType | None]:
+    """Where code stores what ``/=`` made of an element: offsets of its instructions.
+
+    With each what computes the divisor once more; None: that is not to be done twice, or not known.
+    """
     import dis
 
-    found, before = set(), None
+    found, before = [], None
     for one in dis.get_instructions(code):
         if one.opname == "STORE_SUBSCR" and before == "/=":
-            found.add(one.offset)
+            found.append(one.offset)
         if one.opname == "BINARY_OP":
             before = one.argrepr
         elif one.opname not in ("SWAP", "CACHE"):
             before = None
-    return frozenset(found)
+    divisors = _divisors(code)
+    return dict(
+        zip(found, divisors if len(divisors) == len(found) else [None] * len(found), strict=True)
+    )
+
+
+def _divisors(code: types.CodeType) -> list[types.CodeType | None]:
+    """Of each ``/=`` of an element, in the order of the source."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return []
+    places = sorted(
+        (node.lineno, node.col_offset, node)
+        for node, _ in _divisions(tree)
+        if isinstance(node.target, ast.Subscript)
+    )
+    return [_divisor(node.value) for _, _, node in places]
+
+
+def _divisor(node: ast.expr) -> types.CodeType | None:
+    """Of a call only ``float(...)`` and its kin are known: others may do something."""
+    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2].startswith("float"):
+        node = ast.copy_location(ast.Constant(1.0), node)
+    if any(isinstance(one, (ast.Call, ast.NamedExpr)) for one in ast.walk(node)):
+        return None
+    return compile(ast.Expression(node), "<divisor>", "eval")
+
+
+# ---- reductions of numbers -----------------------------------------------------------------------
+
+
+class Reduced(NamedTuple):
+    """A call that reduces a number, if all ``arrays`` are given with as many dimensions as here."""
+
+    name: str
+    line: int
+    arrays: dict[str, int]
+
+
+def _elements(index: ast.AST) -> int:
+    """How many dimensions the index of an element has; 0: it is of a part, or not known."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    for one in parts:
+        if isinstance(one, (ast.Slice, ast.Starred)):
+            return 0
+        if isinstance(one, ast.Constant) and type(one.value) is not int:
+            return 0
+    return len(parts)
+
+
+def reduced(tree: ast.FunctionDef, value: Value, reductions: tuple[Any, ...]) -> Iterator[Reduced]:
+    """Calls of ``reductions`` with a number: a constant, an element, or what is made of such alone."""
+    bound, parameters = _assigned(tree), names_of(tree).parameters
+    stored = {
+        one.id
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    }
+
+    def numbers(node: ast.AST, within: frozenset[str]) -> Iterator[tuple[str, int] | None]:
+        """The elements that it is made of; None: of something else."""
+        if isinstance(node, ast.BinOp):
+            for side in (node.left, node.right):
+                yield from numbers(side, within)
+        elif isinstance(node, ast.UnaryOp):
+            yield from numbers(node.operand, within)
+        elif isinstance(node, ast.Subscript) and _begins(node) in parameters - stored:
+            yield _begins(node), _elements(node.slice)
+        elif isinstance(node, ast.Name) and node.id in parameters - stored:
+            yield node.id, 0
+        elif isinstance(node, ast.Name) and node.id in bound.keys() - within - parameters:
+            for one in bound[node.id]:
+                yield from numbers(one, within | {node.id})
+        elif not (isinstance(node, ast.Constant) and isinstance(node.value, (int, float))):
+            yield None
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and len(node.args) == 1 and value(node.func) in reductions:
+            of = set(numbers(node.args[0], frozenset()))
+            if None not in of and len({one[0] for one in of if one}) == len(of):
+                yield Reduced(
+                    value(node.func).__name__, node.lineno, dict(one for one in of if one)
+                )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import functools
 import inspect
 import textwrap
@@ -21,6 +22,7 @@ import numpy as np
 
 from ...._core.values import is_integer
 from . import callees, forms
+from .callees import REDUCTIONS
 
 _PRINT = 'kernels print numbers and texts as they are: print("x is", x)'
 _VALUES = "kernels have numbers, tuples and arrays; cuda.local.array(4, dtype) is one of a thread"
@@ -214,6 +216,7 @@ def refused(function: types.FunctionType, returns: bool) -> Iterator[tuple[int, 
                 or _of_shapes(node, inner, value)
             ):
                 yield before + getattr(node, "lineno", 1), told
+    yield from ((line, "an integer of more than 64 bits") for line in _wide(function.__code__))
     for name, line, parameters in forms.divided(tree):
         if not parameters:
             yield before + line, _divided(name)
@@ -223,6 +226,20 @@ def refused(function: types.FunctionType, returns: bool) -> Iterator[tuple[int, 
                 before + node.lineno,
                 "return with a value: kernels return nothing, they write into arrays",
             )
+
+
+def _wide(code: types.CodeType) -> Iterator[int]:
+    """Lines with a constant that needs more than 64 bits, as Python has computed it: ``1 << 70``."""
+    line = code.co_firstlineno
+    begins = dict(dis.findlinestarts(code))
+    for one in dis.get_instructions(code):
+        line = begins.get(one.offset) or line
+        if (
+            type(one.argval) is int
+            and one.opname == "LOAD_CONST"
+            and not -(2**63) <= one.argval < 2**64
+        ):
+            yield line
 
 
 def _of_shapes(node: ast.AST, names: forms.Names, value: forms.Value) -> str:
@@ -259,11 +276,38 @@ def _divided_parameters(function: types.FunctionType) -> tuple[tuple[str, int, l
     )
 
 
+@functools.lru_cache(maxsize=1024)
+def _reduced_parameters(
+    function: types.FunctionType,
+) -> tuple[tuple[str, int, dict[int, int]], ...]:
+    """Calls that reduce a number if the parameters at these places have as many dimensions."""
+    tree = _tree(function)
+    before = function.__code__.co_firstlineno - 1
+    places = {name: k for k, name in enumerate(function.__code__.co_varnames)}
+    value = functools.partial(_value, names=_names(function))
+    return tuple(
+        (one.name, before + one.line, {places[name]: n for name, n in one.arrays.items()})
+        for one in (forms.reduced(tree, value, REDUCTIONS) if tree else ())
+    )
+
+
+def _is_whole(given: Any) -> bool:
+    """Is it an integer, or an array of such?"""
+    kind = getattr(getattr(given, "dtype", None), "kind", "")
+    return kind in ("i", "u") or is_integer(given)
+
+
 def check_arguments(function: types.FunctionType, arguments: tuple[Any, ...]) -> None:
     """Raise what no GPU compiles for these arguments."""
     for name, line, places in _divided_parameters(function):
-        if all(k < len(arguments) and is_integer(arguments[k]) for k in places):
+        if all(k < len(arguments) and _is_whole(arguments[k]) for k in places):
             _refuse(function, line, _divided(name))
+    for name, line, dimensions in _reduced_parameters(function):
+        if all(
+            k < len(arguments) and getattr(arguments[k], "ndim", 0) == n
+            for k, n in dimensions.items()
+        ):
+            _refuse(function, line, f"numpy.{name} of a number, which no compiler for GPUs has")
 
 
 def _refuse(function: types.FunctionType, line: int, told: str) -> NoReturn:
