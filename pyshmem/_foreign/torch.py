@@ -58,6 +58,13 @@ SEQUENCE_NUMBER = Hook(dist.ProcessGroup, "_get_sequence_number_for_group")
 #: Makes a process group of torch; what pyshmem puts around it attaches a recorder.
 NEW_GROUP = Hook(distributed_c10d, "_new_process_group_helper", "group_size group_rank")
 
+#: Calls by which all ranks of a job make process groups, each in the two modules that have it.
+MAKE_GROUPS = tuple(
+    Hook(module, name)
+    for name in ("init_process_group", "new_group")
+    for module in (dist, distributed_c10d)
+)
+
 #: Reads all elements, and is no operator.
 TOLIST = Hook(torch.Tensor, "tolist")
 
@@ -68,6 +75,7 @@ HOOKS = (
     GROUP_NAME,
     SEQUENCE_NUMBER,
     NEW_GROUP,
+    *MAKE_GROUPS,
     *(Hook(torch, name) for name in ("_scaled_mm", "_neg_view")),
     *(Hook(torch._C, name) for name in ("_AutoDispatchBelowAutograd", "_functorch")),
     Hook(torch._C._functorch, "is_functorch_wrapped_tensor"),

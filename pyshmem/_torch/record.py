@@ -23,6 +23,7 @@ from ..check import effects, memory
 from ..check.effects import Effects
 from ..check.log import inside, now
 from ..check.record import held, log
+from ..host.job import runtime
 from ..host.job.runtime import n_pes
 from ..host.teams.contexts import CTX_DEFAULT
 from ..host.teams.team import TEAM_WORLD, Team
@@ -233,9 +234,9 @@ def _late_wait(delivery: Any, given: dict[str, Any], call: Any) -> Any:
 _LATE = {"put_signal": _late_put, "wait_signal": _late_wait}
 
 
-def refuse_groups() -> None:
-    """Process groups have threads of their own, which take no turns. Raises: UnsupportedError."""
-    refuse_deliver("process groups of torch")
+def refuse_any_source() -> None:
+    """Nobody knows beforehand which send such a receive meets. Raises: UnsupportedError."""
+    refuse_deliver("torch's receives from any source")
 
 
 def _barrier(given: dict[str, Any]) -> Any:
@@ -300,9 +301,15 @@ _MESSAGES = {"to": "send", "from": "recv"}
 
 
 class Call:
-    """A call of a process group: its tensors are in use from here until it is waited for."""
+    """A call of a process group: its tensors are in use from here until it is waited for.
 
-    def __init__(self, name: str, before: Effects, behind: Effects) -> None:
+    ``meeting``: what names it on all members that do it together, and how many these are.
+    """
+
+    def __init__(
+        self, name: str, before: Effects, behind: Effects, meeting: tuple[Any, int]
+    ) -> None:
+        self.meeting = meeting
         self._name, self._behind = name, behind
         self._site = log().site()
         self._is_over = False
@@ -365,7 +372,50 @@ def group_call(
         leave = [("X", meeting, me, n, "root", me)]
     use = ("torch", key, _calls[key], me), me
     before = [*_touched("rq", inputs, *use), *_touched("wq", outputs, *use), *enter]
-    return Call(routine, before, [("Q", use[0], None), *leave])
+    together = 2 if routine in ("send", "recv") else n
+    return Call(routine, before, [("Q", use[0], None), *leave], (meeting, together))
+
+
+def gates(call: Call, queue: Any) -> Iterator[Any]:
+    """With PYSHMEM_CHECK=deliver, what a queue has around a call: its members are let go together."""
+    if (delivery := held()) is not None:
+        yield delivery.met(delivery.put(("torch", queue)), *call.meeting)
+
+
+def together(call: Callable[[], Any], meeting: tuple[Any, int] | None = None) -> Any:
+    """``call`` in which members wait for each other by other means than the library's.
+
+    ``meeting`` as that of ``Call``; None: all PEs of the job make it.
+    """
+    delivery = held()
+    if delivery is None:
+        return call()
+    if meeting is None:
+        _calls["made"] += 1
+        meeting = ("torch", "made", _calls["made"]), n_pes()
+    return delivery.together(*meeting, call)
+
+
+def _made_together(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """All ranks make process groups together; turns begin with the job, so that has to be there."""
+
+    def make(*given: Any, **named: Any) -> Any:
+        counted = not lib.ishmemx_initialized()
+        if counted:
+            runtime.init()
+        try:
+            return together(functools.partial(plain, *given, **named))
+        finally:
+            if counted:
+                runtime.finalize()
+
+    return make
+
+
+def let_others(done: Callable[[], bool]) -> None:
+    """Other PEs go on until a work of a group is over."""
+    if (delivery := held()) is not None:
+        delivery.wait_for(done)
 
 
 def watch(work: Any, call: Call | Later) -> None:
@@ -378,7 +428,8 @@ def watch(work: Any, call: Call | Later) -> None:
         return found
 
     def is_completed() -> bool:
-        found = bool(completed())
+        delivery = held()
+        found = bool(completed() if delivery is None else delivery.looks(completed))
         if found:
             call.over()
         return found
@@ -436,6 +487,8 @@ def install() -> None:
     """Follow torch in this thread from here on. Once, when ``pyshmem.interop.torch`` is imported."""
     if checks_deliver():
         foreign.ready_dispatch()
+        for hook in foreign.MAKE_GROUPS:
+            hook.wrap(_made_together)
     foreign.TOLIST.wrap(_tolist)
     tensors._new, tensors._ready = _new(tensors._new), _ready(tensors._ready)
     _Mode().__enter__()

@@ -8,12 +8,13 @@ behind it, and where all PEs wait. To oneself all arrives at once.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import random
 import sys
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,7 +79,7 @@ class Held:
         self.random = random.Random()
         self.lanes = lanes.Lanes(turns, self.random, self._tell_due)
         self.stores_reach_peers = False  # by what ptr has returned
-        self.is_busy = False  # in a collective, whose members all run
+        self.is_busy = False  # in a collective, whose members all run, or between jobs
         turns.arrive = self._arrive
 
     def begin(self, job: int) -> None:
@@ -87,7 +88,7 @@ class Held:
         told = seed if seed >= 0 else random.SystemRandom().randrange(1 << 31)
         self._turns.begin(job, told)
         self.random.seed(f"{self._turns.seed}/{self._pe}")
-        self.stores_reach_peers = False
+        self.stores_reach_peers = self.is_busy = False
         self.lanes = lanes.Lanes(self._turns, self.random, self._tell_due)
         if self._pe == 0 and not quiet_about_seeds:
             print(f"pyshmem: deliver: --seed {told} repeats this order of the PEs", file=sys.stderr)
@@ -99,6 +100,7 @@ class Held:
         self.finish()
         self.all_arrives()
         self._turns.end()
+        self.is_busy = True  # until the next one: nothing takes turns at exit
 
     # ---- calls -----------------------------------------------------------------------------------
 
@@ -156,15 +158,19 @@ class Held:
         if _ALL in before:
             self.all_arrives()
         (key,) = (effect[1] for effect in before if effect[0] == "E")
+        return self.together(key, len(key[0][0]), run)
 
-        def together() -> Any:
+    def together(self, key: Any, count: int, run: Callable[[], Any]) -> Any:
+        """``run`` on ``count`` PEs, which name it so: all of them go on, and nobody else."""
+
+        def busy() -> Any:
             self.is_busy = True
             try:
                 return run()
             finally:
                 self.is_busy = False
 
-        return self._turns.meet(_number(key), len(key[0][0]), together)
+        return self._turns.meet(_number(key), count, busy)
 
     def wait_for(self, ready: Callable[[], bool]) -> None:
         """The program waits for a word, and others run."""
@@ -215,12 +221,26 @@ class Held:
         lane.put()
         return lane
 
+    @contextlib.contextmanager
+    def met(self, lane: lanes.Lane, key: Any, count: int) -> Iterator[None]:
+        """An operation in a lane's thread that ``count`` of them do together, and name so."""
+        lane.enter()
+        try:
+            lane.meet(_number(key), count)
+            yield
+        finally:
+            lane.leave()
+
+    def looks(self, done: Callable[[], bool]) -> bool:
+        """Does it hold? Else others come first."""
+        self._step()
+        if not done():
+            self._turns.poll(TESTED)
+        return done()
+
     def looks_at(self, key: Any) -> bool:
         """Is all done that is on a stream? Else others come first."""
-        self._step()
-        if self.lanes.pending(key):
-            self._turns.poll(TESTED)
-        return not self.lanes.pending(key)
+        return self.looks(lambda: not self.lanes.pending(key))
 
     def on_stream(self, lane: lanes.Lane, name: str, given: Any, before: Any) -> None:
         """An operation of a stream, in its thread, behind its gate: what it waits for is there."""

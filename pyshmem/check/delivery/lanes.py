@@ -33,7 +33,7 @@ def running() -> bool:
 def current() -> Lane | None:
     """The lane whose operation this thread does."""
     found: Lane | None = getattr(_here, "lane", None)
-    return None if found is None or found.is_free else found
+    return None if found is None or found.is_free or found.meets else found
 
 
 class Lane:
@@ -57,6 +57,11 @@ class Lane:
     def is_free(self) -> bool:
         """Whether turns were given up: there are no gates any more."""
         return self._lanes.is_free
+
+    @property
+    def meets(self) -> bool:
+        """Whether it is in a collective, whose members all go on."""
+        return self._place is not None
 
     # ---- in the program's thread -----------------------------------------------------------------
 
@@ -170,8 +175,9 @@ class Lanes:
         return self._all.setdefault(key, Lane(self))
 
     def pending(self, *keys: Any) -> int:
-        """Operations of some that are not done."""
-        return sum(self._all[key].pending for key in keys or tuple(self._all) if key in self._all)
+        """Operations of some that are not done; of all streams, which have numbers as keys."""
+        some = keys or tuple(key for key in self._all if isinstance(key, int))
+        return sum(self._all[key].pending for key in some if key in self._all)
 
     def go_on(self, urgent: bool) -> bool:
         """Those that are due go on; ``urgent``: others do, too. False: nothing has changed."""

@@ -47,6 +47,7 @@ from ..._torch.tensors import (
     zeros_like,
 )
 from . import backend as _backend
+from . import worker_queues
 from .backend import ShmemProcessGroup
 from .group import Options
 from .pools import Pool, pool
@@ -57,6 +58,7 @@ if _library.checks_order():
     from ..._torch import record as _record
 
     _record.install()
+    worker_queues.let_others = _record.let_others
 
 __all__ = [
     "Options", "Pool", "ShmemProcessGroup", "empty", "empty_like", "free", "from_process_group", "full",

@@ -53,6 +53,11 @@ class Options:
     staging: int | str | None = None
 
 
+def _gate(noted: Any, queue: Any) -> tuple[Any, ...]:
+    """What a call is to wait for before it begins, with PYSHMEM_CHECK=deliver: one gate, or none."""
+    return () if noted is None else tuple(_record.gates(noted, queue))
+
+
 def _size_of(options: Any) -> int | None:
     if not isinstance(options, Options):
         raise TypeError(
@@ -87,8 +92,6 @@ class Group:
     def __init__(
         self, store: Any, rank: int, size: int, options: Any, name: str = "", queues: Any = worker_queues
     ) -> None:  # fmt: skip
-        if _record is not None:
-            _record.refuse_groups()
         self._queues_of = queues
         self.recorder: Any = None  # torch's, of the flight recorder; it holds torch's group
         # What does calls in C++ once members compare none: of few bytes on the host, and on a GPU.
@@ -213,7 +216,8 @@ class Group:
         if facts:
             call = self._comparing(kind, call, facts)
         if kind == "cpu":
-            work: Any = self._queue(kind, queue).submit(lambda: call(heap, None), outputs)
+            gate = _gate(noted, (self._name, queue))
+            work: Any = self._queue(kind, queue).submit(lambda: call(heap, None), outputs, *gate)
         else:
             if queue == "collectives":
                 self._stream_calls.value += 1
@@ -228,7 +232,10 @@ class Group:
 
     def _noted(self, facts: Sequence[Any], inputs: Tensors = (), outputs: Tensors = ()) -> Any:
         """The call as the checker of order knows it, from here on; None: that is off."""
-        if _record is None or facts[0] == "any":
+        if _record is None:
+            return None
+        if facts[0] == "any":
+            _record.refuse_any_source()
             return None
         members = self._name, *self.team.pes()
         return _record.group_call((members, self._rank, self._n), facts, inputs, outputs)
@@ -419,7 +426,8 @@ class Group:
 
         noted = self._noted(("barrier",))
         compared = self._comparing("cpu", call, ("barrier",))
-        work = self._queue("cpu", "collectives").submit(lambda: compared(None, None), [])
+        gate = _gate(noted, (self._name, "collectives"))
+        work = self._queue("cpu", "collectives").submit(lambda: compared(None, None), [], *gate)
         if noted is not None:
             _record.watch(work, noted)
         return work
@@ -445,9 +453,18 @@ class Group:
             timeout = timeout.total_seconds()
         self._barriers += 1
         noted = self._noted(("monitored_barrier",))
-        monitored_barrier(
-            self._store, self._barriers, self._rank, self._n, float(timeout), bool(wait_all_ranks)
+        given = (
+            self._store,
+            self._barriers,
+            self._rank,
+            self._n,
+            float(timeout),
+            bool(wait_all_ranks),
         )
+        if noted is None:
+            monitored_barrier(*given)
+        else:
+            _record.together(lambda: monitored_barrier(*given), noted.meeting)
         if noted is not None:
             noted.over()
 

@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from queue import SimpleQueue
 from typing import Any, ClassVar
@@ -20,6 +21,15 @@ import torch
 import torch.distributed as dist
 
 from ..._core.errors import ShmemError, ShmemTimeout
+
+#: Has other PEs go on until something holds, with PYSHMEM_CHECK=deliver; ``_torch.record`` gives it.
+let_others: Callable[[Callable[[], bool]], None] | None = None
+
+
+def _let_others(done: Callable[[], bool]) -> None:
+    """Before this thread waits by itself."""
+    if let_others is not None:
+        let_others(done)
 
 
 class Callers:
@@ -79,6 +89,7 @@ class HostFuture(torch.futures.Future):
         """Its value. In a callback, whose thread would set it, it is set at once."""
         if callers.depth():
             self.work.set_future()
+        _let_others(self.work.is_completed)
         return super().wait()
 
 
@@ -126,6 +137,7 @@ class HostWork(dist.Work):
 
         Raises: ShmemTimeout, and what the call raised.
         """
+        _let_others(self._over.is_set)
         if not self._over.wait(timeout.total_seconds() or None):
             raise ShmemTimeout(f"not done: its timeout of {timeout.total_seconds():g} s is over")
         if self._error is not None:
@@ -174,6 +186,9 @@ class HostWork(dist.Work):
 _AT_EXIT = 2.0  # seconds for all queues; a call that waits for ever does not keep the process
 
 
+Gate = AbstractContextManager[None]
+
+
 class HostQueue:
     """A thread that runs calls one after the other; it begins with the first."""
 
@@ -181,13 +196,16 @@ class HostQueue:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._queue: SimpleQueue[tuple[HostWork, Callable[[], Any]] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[HostWork, Callable[[], Any], Gate] | None] = SimpleQueue()
+        self._left = 0  # calls that are not done
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._closed = False
 
-    def submit(self, call: Callable[[], Any], tensors: Sequence[torch.Tensor]) -> HostWork:
-        """Queue a call; ``tensors`` are what its future gives."""
+    def submit(
+        self, call: Callable[[], Any], tensors: Sequence[torch.Tensor], gate: Gate | None = None
+    ) -> HostWork:
+        """Queue a call; ``tensors`` are what its future gives, ``gate`` is around it."""
         work = HostWork(tensors)
         with self._lock:
             if self._closed:
@@ -196,7 +214,8 @@ class HostQueue:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
                 self._begun.add(self)
-            self._queue.put((work, call))
+            self._left += 1
+            self._queue.put((work, call, gate or nullcontext()))
         return work
 
     def do(self, call: Callable[[], None]) -> None:
@@ -205,12 +224,16 @@ class HostQueue:
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
-            work, call = item
-            work.run(call)
-            del item, work, call  # the tensors are the program's again
+            work, call, gate = item
+            with gate:
+                work.run(call)
+                self._left -= 1
+            del item, work, call, gate  # the tensors are the program's again
 
     def close(self, wait: bool = True, seconds: float | None = None) -> None:
         """Take no more calls; wait for those that are queued, as long as it takes or ``seconds``."""
+        if wait:
+            _let_others(lambda: not self._left)
         with self._lock:
             self._closed = True
             self._queue.put(None)
