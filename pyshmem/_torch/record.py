@@ -382,6 +382,12 @@ def gates(call: Call, queue: Any) -> Iterator[Any]:
         yield delivery.met(delivery.put(("torch", queue)), *call.meeting)
 
 
+def has_put() -> None:
+    """A call is in its queue, and may be done at once, with PYSHMEM_CHECK=deliver."""
+    if (delivery := held()) is not None:
+        delivery.has_put()
+
+
 def together(call: Callable[[], Any], meeting: tuple[Any, int] | None = None) -> Any:
     """``call`` in which members wait for each other by other means than the library's.
 
@@ -393,7 +399,7 @@ def together(call: Callable[[], Any], meeting: tuple[Any, int] | None = None) ->
     if meeting is None:
         _calls["made"] += 1
         meeting = ("torch", "made", _calls["made"]), n_pes()
-    return delivery.together(*meeting, call)
+    return delivery.together(meeting[0], meeting[1], call)
 
 
 def _made_together(plain: Callable[..., Any]) -> Callable[..., Any]:

@@ -231,6 +231,10 @@ class Held:
         finally:
             lane.leave()
 
+    def has_put(self) -> None:
+        """An operation is in its queue: it may come at once."""
+        self._step()
+
     def looks(self, done: Callable[[], bool]) -> bool:
         """Does it hold? Else others come first."""
         self._step()
@@ -262,7 +266,7 @@ class Held:
         What is kept is sent later by the host's routine of the same name.
         """
         plain, meet, leads = how
-        if base in _OF_KERNELS and host is not None:
+        if base in _OF_KERNELS and host is not None and _fits(given, base[:6] == "atomic"):
             meet()
             return self._send_of_kernel(base, given, host) if leads else None
         if base in ("quiet", "pe_quiet", "fence") or _ALL in before:
@@ -475,6 +479,13 @@ def _ready(given: Any, effect: Any) -> bool:
     size = span.dtype.itemsize
     some = (effects.holds(span, (low - offset) // size, given["cmp"], v) for low, v in words)
     return all(some) if how == "all" else any(some)
+
+
+def _fits(given: Any, atomic: bool) -> bool:
+    """Are the types those that a routine takes? Else that of kernels says what is wrong."""
+    arrays = [array for key in ("dest", "source") if (array := given.get(key)) is not None]
+    kinds = {array.dtype for array in arrays if isinstance(array, np.ndarray)}
+    return len(kinds) < 2 and not (atomic and any(kind.itemsize < 4 for kind in kinds))
 
 
 def _is_over(request: Any) -> bool:

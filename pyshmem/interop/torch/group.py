@@ -226,6 +226,7 @@ class Group:
             work = self._queue(kind, queue).submit(lambda s: call(heap, s), outputs, used)
         if noted is not None:
             _record.watch(work, noted)
+            _record.has_put()
         if self._begun is not None:
             self._begun.append(work)
         return work

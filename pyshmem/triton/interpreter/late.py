@@ -207,6 +207,11 @@ def _fence(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 def _chunk(given: dict[str, Any]) -> tuple[int, int, int, int, Any] | None:
     """dest, source, bytes, PE and heap of a chunk; None: the routine says what is wrong."""
+    ends, word = (given["dest"], given["source"]), given.get("sig_addr")
+    if any(one.type.is_block() for one in ends) or ends[0].dtype != ends[1].dtype:
+        return None
+    if isinstance(word, tl.tensor) and word.dtype.element_ty.primitive_bitwidth != 64:
+        return None
     dest, source = bodies.number(given["dest"]), bodies.number(given["source"])
     kind, pe = given["dest"].dtype.element_ty, bodies.number(given["pe"])
     nbytes = bodies.number(given["nelems"]) * (kind.primitive_bitwidth // 8)
