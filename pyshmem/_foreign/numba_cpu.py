@@ -416,24 +416,31 @@ def take_halves() -> None:
     _TO_NATIVE.wrap(around)
 
 
-def numbers_of(declared: Any) -> tuple[Any, ...] | None:
-    """Of a signature that ``cuda.jit`` was given: a dtype where a number is declared, else None.
+def signatures_of(declared: Any) -> tuple[Any, ...]:
+    """Of what ``cuda.jit`` was given in place of a function: its signatures; none: it is no such thing.
 
-    None: it is none that says what arguments are, as one of several.
+    Of each the types of the arguments and that of the result, which may be None.
     """
     known: Any = sigutils
-    if isinstance(declared, (list, tuple)) and not known.is_signature(declared):
-        if len(declared) != 1:
-            return None
-        declared = declared[0]
+    if not isinstance(declared, (list, tuple)) or known.is_signature(declared):
+        declared = [declared]
     try:
-        arguments, _ = known.normalize_signature(declared)
-        named = [getattr(types, str(kind), None) for kind in arguments]
-        numbers = types.Number, types.Boolean
-        return tuple(
-            numpy_support.as_dtype(kind) if isinstance(kind, numbers) else None for kind in named
-        )
+        return tuple(known.normalize_signature(one) for one in declared)
     except (TypeError, NotImplementedError, errors.NumbaError):
+        return ()
+
+
+def numbers_of(signatures: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """A dtype where the one signature declares a number, else None. None: there are several, or none."""
+    if len(signatures) != 1:
+        return None
+    numbers = types.Number, types.Boolean
+    try:
+        return tuple(
+            numpy_support.as_dtype(kind) if isinstance(kind, numbers) else None
+            for kind in signatures[0][0]
+        )
+    except NotImplementedError:
         return None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import cuda
-from numba.cuda.simulator import api, kernel, kernelapi
+from numba.cuda.simulator import api, bf16, cudadrv, kernel, kernelapi
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray, FakeWithinKernelCUDAArray
 
 from .hooks import Hook
@@ -20,6 +20,7 @@ LAUNCH = Hook(kernel.FakeCUDAKernel, "__call__", "self args")
 CONFIGURE = Hook(kernel.FakeCUDAKernel, "__getitem__", "self configuration")
 FOR_ALL = Hook(kernel.FakeCUDAKernel, "forall", "self ntasks tpb stream sharedmem")
 COOPERATIVE_BLOCKS = Hook(kernel.FakeOverload, "max_cooperative_grid_blocks", "self blockdim")
+OVERLOADS = Hook(kernel.FakeCUDAKernel, "overloads")
 #: By which kernels are told who they are.
 THREADING = Hook(kernelapi, "threading")
 GRID_SYNC = Hook(kernelapi.GridGroup, "sync", "self")
@@ -27,6 +28,8 @@ SHARED = Hook(kernelapi.FakeCUDAModule, "shared")
 #: What waits for all, or copies in the order of a stream.
 COPY_TO_HOST = Hook(FakeCUDAArray, "copy_to_host", "self ary stream")
 COPY_TO_DEVICE = Hook(FakeCUDAArray, "copy_to_device", "self ary stream")
+#: Of an attribute that those arrays have not, NumPy's.
+ATTRIBUTE = Hook(FakeCUDAArray, "__getattr__", "self attrname")
 #: Stores of kernels into arrays that they are given.
 STORE = Hook(FakeWithinKernelCUDAArray, "__setitem__", "self idx val")
 EVENT_RECORD = Hook(api.Event, "record", "self stream")
@@ -46,7 +49,8 @@ push_context = kernel._push_kernel_context
 HOOKS = (
     *(LAUNCH, CONFIGURE, FOR_ALL, COOPERATIVE_BLOCKS, THREADING, GRID_SYNC, SHARED, COPY_TO_HOST),
     *(COPY_TO_DEVICE, EVENT_RECORD, EVENT_SYNCHRONIZE, EVENT_WAIT, *SYNCHRONIZE, PUSH_CONTEXT),
-    *(JIT, STORE, *STREAM),
+    *(JIT, STORE, *STREAM, OVERLOADS, Hook(bf16, "bfloat16")),
+    *(ATTRIBUTE, Hook(api, "is_bfloat16_supported", "")),
 )
 
 
@@ -54,6 +58,35 @@ def add(names: dict[str, Callable[..., Any]]) -> None:
     """Give the ``cuda`` that kernels see methods that it has not, or has otherwise."""
     for name, function in names.items():
         Hook(kernelapi.FakeCUDAModule, name).replace(function)
+
+
+def add_to_arrays(names: dict[str, Any]) -> None:
+    """Give the arrays of ``cuda.to_device`` what they have not, which they would look for in NumPy's."""
+    for name, value in names.items():
+        Hook(FakeCUDAArray, name).replace(value)
+
+
+def add_to_kernels(names: dict[str, Any]) -> None:
+    """Give kernels attributes that they have not."""
+    for name, value in names.items():
+        Hook(kernel.FakeCUDAKernel, name).replace(value)
+
+
+def add_to_package(names: dict[str, Any]) -> None:
+    """Give ``numba.cuda`` what it has not, or has otherwise."""
+    for name, value in names.items():
+        for module in (cuda, api):
+            Hook(module, name).replace(value)
+
+
+def take_streams(kind: type, array: Callable[..., Any]) -> None:
+    """Have ``cuda.stream()`` make streams of this kind, and ``DeviceNDArray(...)`` such an array."""
+    add_to_package(
+        {"stream": kind, "external_stream": kind, "default_stream": kind,
+         "legacy_default_stream": lambda: kind(1), "per_thread_default_stream": lambda: kind(2)}
+    )  # fmt: skip
+    Hook(cudadrv.driver, "Stream").replace(kind)
+    Hook(cudadrv.devicearray, "DeviceNDArray").replace(array)
 
 
 def look_up(in_kernels: Callable[[Any, str], Any], in_package: Callable[[str], Any]) -> None:

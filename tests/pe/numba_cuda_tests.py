@@ -24,6 +24,7 @@ import tempfile
 import unittest
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 TESTS = "numba.cuda.tests.cudapy"
@@ -40,10 +41,10 @@ OF_GPUS = frozenset(
 )  # fmt: skip
 #: In the reason of a skipped test: it is about PTX, NVVM, the driver, or calls that no kernel makes.
 OF_COMPILERS_FOR_GPUS = (
-    "array interface", "caching", "carveout", "code generation", "compilation", "debug",
-    "device array", "device pointers", "dumps", "emission", "external", "fp8", "inspect", "ipc",
+    "caching", "carveout", "code generation", "compilation", "debug",
+    "device pointers", "dumps", "emission", "external", "fp8", "inspect", "ipc",
     "launch bounds", "lineinfo", "link", "lto", "nvjitlink", "optimize", "performance", "ptx",
-    "pickling", "ufunc", "windows",
+    "pickling", "windows",
 )  # fmt: skip
 
 
@@ -122,6 +123,15 @@ def compile_libdevice(module: Any) -> None:
     setattr(case, MORE, True)
 
 
+def give_bfloat16(module: Any) -> None:
+    """Have its tests find the functions that they do not import under numba-cuda's simulator."""
+    if not hasattr(module, "TestBfloat16HighLevelBindings"):
+        return
+    names = vars(importlib.import_module("numba.cuda.bf16"))
+    vars(module).update({name: value for name, value in names.items() if name[0] != "_"})
+    setattr(module.TestBfloat16HighLevelBindings, MORE, True)
+
+
 def run_here(module: str, file: str, more: bool) -> None:
     """One module in this process, its rows as JSON in a file."""
     importlib.import_module("pyshmem.device")
@@ -131,6 +141,7 @@ def run_here(module: str, file: str, more: bool) -> None:
     found = importlib.import_module(f"{TESTS}.{module}")
     if more and os.environ["PYSHMEM_DEVICE"] == "cpu":
         compile_libdevice(found)
+        give_bfloat16(found)
     unittest.defaultTestLoader.loadTestsFromModule(found).run(outcome)
     with open(file, "w") as out:
         json.dump(outcome.rows, out)
@@ -161,6 +172,7 @@ def main() -> None:
         "--more", action="store_true", help="run what only an interpreter cannot do, too"
     )
     parser.add_argument("--timeout", type=float, default=300, help="seconds of a module")
+    parser.add_argument("--rows", help="a file for what became of each test, as JSON")
     parser.add_argument("--here", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
@@ -173,13 +185,17 @@ def main() -> None:
         name for name in names if name.startswith("test_") and name not in OF_GPUS
     ]
     sums: Counter[str] = Counter()
+    kept: list[list[str]] = []
     for module in wanted:
         rows = run(module, options.device, options.more, options.timeout)
+        kept += rows
         sums.update(what for _, what, _ in rows)
         for test, what, why in rows:
             if what.endswith("failed"):
                 print(f"{test}: {' '.join(why.split())[:200]}", flush=True)
     print(dict(sums))
+    if options.rows:
+        Path(options.rows).write_text(json.dumps(kept, indent=0))
 
 
 if __name__ == "__main__":

@@ -322,6 +322,14 @@ def test_kernels_on_cpus_have_all_of_libdevice(run_pes: Callable, kept: dict[str
     assert done.stdout == "ok\n"
 
 
+def test_programs_have_ufuncs_and_arrays_of_others_on_cpus(
+    run_pes: Callable, kept: dict[str, str]
+) -> None:
+    program = HERE / "host_side_on_cpu.py"
+    done = run_pes(1, program, timeout=200, device="cpu", env=kept, check=True)
+    assert done.stdout == "ok\n"
+
+
 def test_kernels_on_cpus_take_what_is_registered_for_gpus(
     run_command: Callable, kept: dict[str, str]
 ) -> None:

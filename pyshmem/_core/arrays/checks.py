@@ -301,7 +301,7 @@ def _describe(
         raise TypeError(f"{name} is a scalar of {array.dtype}, not an array; {hint}")
     if meaning := dlpack.other_than_bytes(array):
         raise TypeError(f"{name} is a {_named(array)} {meaning}")
-    for protocol in ("__cuda_array_interface__", "__array_interface__"):
+    for protocol in ("__array_interface__", "__cuda_array_interface__"):  # both: the host's memory
         try:
             interface = getattr(array, protocol, None)
         except Exception:  # torch's raises various ones for a dtype that it cannot express

@@ -403,7 +403,8 @@ def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
     Example: ``print(pyshmem.to_numpy(dest).sum())``
     Extension.
     """
-    if hasattr(array, "__cuda_array_interface__"):
+    on_gpu = hasattr(array, "__cuda_array_interface__")
+    if on_gpu and not hasattr(array, "__array_interface__"):
         return cupy_arrays.to_numpy(array)
     if isinstance(array, SymmetricArray) and (why := gone(array)):
         raise ValueError(f"the array cannot be used any more: {why}")

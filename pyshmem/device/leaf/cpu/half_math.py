@@ -18,7 +18,7 @@ from numba.core.typeconv import Conversion
 from numba.core.typing import signature
 from numba.core.typing.templates import AbstractTemplate
 
-from .halves import registry, typing_registry
+from .halves import registry, rounded_to_odd, typing_registry
 from .language import function_of_cuda
 from .target import register_jitable, with_arity
 
@@ -28,16 +28,18 @@ _FORM, _WIDE = ir.HalfType(), ir.FloatType()
 # -- operators -----------------------------------------------------------------------------------
 
 
-def _alike(context: Any, args: Any) -> bool:
+def _alike(context: Any, args: Any, kind: Any) -> bool:
     """Two halves, or a half and what is one without loss; Numba's own rules are asked for others."""
-    if len(args) != 2 or HALF not in args:
+    if len(args) != 2 or kind not in args:
         return False
-    other = args[1] if args[0] == HALF else args[0]
+    other = args[1] if args[0] == kind else args[0]
     fits = Conversion.exact, Conversion.promote, Conversion.safe
-    return context.can_convert(other, HALF) in fits
+    return context.can_convert(other, kind) in fits
 
 
-def _operator(key: Any, result: Any, arity: int, emit: Callable[..., Any]) -> None:
+def operator_of(
+    key: Any, result: Any, arity: int, emit: Callable[..., Any], kind: Any = HALF
+) -> None:
     """``key`` of halves, with an implementation of its own beside those that Numba has for floats.
 
     Of the target, so that it is asked before what is for all targets and makes float32 of them.
@@ -46,15 +48,15 @@ def _operator(key: Any, result: Any, arity: int, emit: Callable[..., Any]) -> No
     def own() -> None: ...
 
     def generic(template: Any, args: Any, _kws: Any) -> Any:
-        fits = _alike(template.context, args) if arity == 2 else tuple(args) == (HALF,)
-        return signature(result, *([HALF] * arity)) if fits else None
+        fits = _alike(template.context, args, kind) if arity == 2 else tuple(args) == (kind,)
+        return signature(result, *([kind] * arity)) if fits else None
 
     members = {
         "key": key, "metadata": {"target": "cpu"}, "generic": generic,
         "get_impl_key": lambda _template, _sig: own,
     }  # fmt: skip
     typing_registry.register_global(key)(type("HalfTemplate", (AbstractTemplate,), members))
-    registry.lower(own, *([HALF] * arity))(
+    registry.lower(own, *([kind] * arity))(
         lambda context, builder, _sig, args: emit(context, builder, *args)
     )
 
@@ -67,7 +69,7 @@ for _name, _instruction in (
     ("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")
 ):  # fmt: skip
     for _key in (getattr(operator, _name), getattr(operator, f"i{_name}")):
-        _operator(_key, HALF, 2, _arithmetic(_instruction))
+        operator_of(_key, HALF, 2, _arithmetic(_instruction))
 
 
 def _compare(sign: str) -> Callable[..., Any]:
@@ -78,7 +80,7 @@ def _compare(sign: str) -> Callable[..., Any]:
 
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 for _name, _sign in _SIGNS.items():
-    _operator(getattr(operator, _name), types.boolean, 2, _compare(_sign))
+    operator_of(getattr(operator, _name), types.boolean, 2, _compare(_sign))
 
 
 def _magnitude(_context: Any, builder: Any, value: Any) -> Any:
@@ -86,15 +88,16 @@ def _magnitude(_context: Any, builder: Any, value: Any) -> Any:
     return builder.bitcast(builder.and_(builder.bitcast(value, form), form(0x7FFF)), _FORM)
 
 
-_operator(operator.neg, HALF, 1, lambda _context, builder, value: builder.fneg(value))
-_operator(operator.pos, HALF, 1, lambda _context, _builder, value: value)
-_operator(abs, HALF, 1, _magnitude)
+operator_of(operator.neg, HALF, 1, lambda _context, builder, value: builder.fneg(value))
+operator_of(operator.pos, HALF, 1, lambda _context, _builder, value: value)
+operator_of(abs, HALF, 1, _magnitude)
 
 # -- functions -----------------------------------------------------------------------------------
 
 
-def _emitted(arity: int, emit: Callable[..., Any], result: Any = HALF) -> Any:
-    kind = signature(result, *([HALF] * arity))
+def emitted(arity: int, emit: Callable[..., Any], result: Any = HALF, given: Any = HALF) -> Any:
+    """A function of ``arity`` numbers of the type ``given``, by ``emit(context, builder, *values)``."""
+    kind = signature(result, *([given] * arity))
 
     def codegen(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
         return emit(context, builder, *args)
@@ -104,17 +107,8 @@ def _emitted(arity: int, emit: Callable[..., Any], result: Any = HALF) -> Any:
 
 def _fma(_context: Any, builder: Any, a: Any, b: Any, c: Any) -> Any:
     """By float64, in which the product is exact, and float32 rounded to odd: one rounding counts."""
-    double, word = ir.DoubleType(), ir.IntType(32)
-    exact = builder.fma(*(builder.fpext(one, double) for one in (a, b, c)))
-    near = builder.fptrunc(exact, _WIDE)
-    bits, back = builder.bitcast(near, word), builder.fpext(near, double)
-    below_zero = builder.fcmp_ordered("<", exact, double(0))
-    further = builder.xor(builder.fcmp_ordered(">", back, exact), below_zero)
-    step = builder.select(further, word(-1), word(1))
-    is_even = builder.icmp_unsigned("==", builder.and_(bits, word(1)), word(0))
-    moved = builder.and_(is_even, builder.fcmp_ordered("!=", back, exact))
-    odd = builder.select(moved, builder.add(bits, step), bits)
-    return builder.fptrunc(builder.bitcast(odd, _WIDE), _FORM)
+    exact = builder.fma(*(builder.fpext(one, ir.DoubleType()) for one in (a, b, c)))
+    return builder.fptrunc(rounded_to_odd(builder, exact), _FORM)
 
 
 def _larger(sign: str) -> Callable[..., Any]:
@@ -168,14 +162,14 @@ for _name, _function in _OF_FLOAT.items():
     _half = _rounded(_function)
     function_of_cuda(f"fp16.h{_name}", _half)
     if hasattr(math, _name):
-        _operator(getattr(math, _name), HALF, 1, _called(_half))
+        operator_of(getattr(math, _name), HALF, 1, _called(_half))
 for _name, _instruction in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("div", "fdiv")):
-    function_of_cuda(f"fp16.h{_name}", _emitted(2, _arithmetic(_instruction)))
+    function_of_cuda(f"fp16.h{_name}", emitted(2, _arithmetic(_instruction)))
 for _name, _sign in _SIGNS.items():
-    function_of_cuda(f"fp16.h{_name}", _emitted(2, _compare(_sign), types.boolean))
-function_of_cuda("fp16.hneg", _emitted(1, lambda _context, builder, value: builder.fneg(value)))
-function_of_cuda("fp16.habs", _emitted(1, _magnitude))
-function_of_cuda("fp16.hfma", _emitted(3, _fma))
-function_of_cuda("fp16.hmax", _emitted(2, _larger(">")))
-function_of_cuda("fp16.hmin", _emitted(2, _larger("<")))
-_operator(math.fabs, HALF, 1, _magnitude)
+    function_of_cuda(f"fp16.h{_name}", emitted(2, _compare(_sign), types.boolean))
+function_of_cuda("fp16.hneg", emitted(1, lambda _context, builder, value: builder.fneg(value)))
+function_of_cuda("fp16.habs", emitted(1, _magnitude))
+function_of_cuda("fp16.hfma", emitted(3, _fma))
+function_of_cuda("fp16.hmax", emitted(2, _larger(">")))
+function_of_cuda("fp16.hmin", emitted(2, _larger("<")))
+operator_of(math.fabs, HALF, 1, _magnitude)

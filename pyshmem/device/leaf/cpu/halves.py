@@ -71,6 +71,26 @@ def round_bfloat16(builder: Any, value: Any) -> Any:
     return builder.trunc(builder.select(is_nan, I32(0x7FFF), rounded), I16)
 
 
+def rounded_to_odd(builder: Any, exact: Any) -> Any:
+    """A float64 as float32 whose last bit says that it was between two: then it can be rounded again."""
+    double, word = ir.DoubleType(), ir.IntType(32)
+    near = builder.fptrunc(exact, ir.FloatType())
+    bits, back = builder.bitcast(near, word), builder.fpext(near, double)
+    below_zero = builder.fcmp_ordered("<", exact, double(0))
+    further = builder.xor(builder.fcmp_ordered(">", back, exact), below_zero)
+    step = builder.select(further, word(-1), word(1))
+    is_even = builder.icmp_unsigned("==", builder.and_(bits, word(1)), word(0))
+    moved = builder.and_(is_even, builder.fcmp_ordered("!=", back, exact))
+    odd = builder.select(moved, builder.add(bits, step), bits)
+    return builder.bitcast(odd, ir.FloatType())
+
+
+@registry.lower_cast(types.float64, types.float16)
+def _to_half(_context: Any, builder: Any, _kind: Any, _wanted: Any, value: Any) -> Any:
+    """By float32, for which there is an instruction: LLVM's way calls what is in no library here."""
+    return builder.fptrunc(rounded_to_odd(builder, value), ir.HalfType())
+
+
 @registry.lower_cast(BFloat16, types.Float)
 def _to_float(context: Any, builder: Any, _kind: Any, wanted: Any, value: Any) -> Any:
     if wanted == types.float16:  # an intrinsic's arguments come here without ``can_convert_to``

@@ -37,6 +37,7 @@ from . import routines, store
 from . import vectors as vectors
 from .memory import STATE, STATE_NAME
 from .target import (
+    DECLARED,
     I32,
     I64,
     NAME,
@@ -129,8 +130,6 @@ class _Launcher(NamedTuple):
 
 
 _numbers = itertools.count()
-#: Where a kernel keeps which of its arguments are numbers, by the signature that it was made with.
-_DECLARED = "__pyshmem_declared__"
 
 
 class Compiled:
@@ -217,7 +216,7 @@ def compiled_kernel(kernel: Any) -> Compiled:
 
 def _as_declared(kernel: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
     """Numbers as the kernel's signature has them, which a GPU's launch makes of what it is given."""
-    numbers = getattr(kernel, _DECLARED, None)
+    numbers = numba_cpu.numbers_of(getattr(kernel, DECLARED, ()))
     if numbers is None or len(numbers) != len(given):
         return given
     return tuple(
@@ -313,5 +312,10 @@ def run_function(
 
 def install() -> None:
     """Have the simulator's launches run compiled kernels."""
+    from .numba_cuda import bf16, interface, ufuncs  # they launch kernels
+
     simulated.run_grid_of, simulated.run_grid = run, run_function
-    numba_simulator.keep_signatures(_DECLARED, numba_cpu.numbers_of)
+    interface.install()
+    ufuncs.install()
+    bf16.install()
+    numba_simulator.keep_signatures(DECLARED, numba_cpu.signatures_of)

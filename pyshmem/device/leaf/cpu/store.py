@@ -23,6 +23,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.cuda.simulator.kernel import FakeCUDAKernel
 
 from ...._core import kept_files
+from .target import DECLARED
 
 T = TypeVar("T")
 
@@ -57,7 +58,7 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
     """Texts that tell a value from others."""
     if isinstance(value, FakeCUDAKernel):
         yield from _parts(value.fn, seen)
-        yield f"fastmath {value._fastmath} debug {value._debug}"
+        yield f"fastmath {value._fastmath} debug {value._debug} {getattr(value, DECLARED, '')}"
     elif isinstance(value, Dispatcher):
         yield from _parts(value.py_func, seen)
         yield repr(sorted(value.targetoptions.items(), key=str))
@@ -80,8 +81,10 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
             raise NoDigest(repr(value))
         yield f"{value.dtype!r} {value.shape}"
         yield value.tobytes().hex()
-    elif isinstance(value, (type, np.dtype, types.Type, enum.Enum)) or value in (None, Ellipsis):
+    elif isinstance(value, (type, np.dtype, types.Type, enum.Enum)):
         yield f"{getattr(value, '__module__', '')} {value!r}"
+    elif value is None or value is Ellipsis:
+        yield f" {value!r}"
     elif isinstance(value, (bool, int, float, complex, str, bytes)):
         yield f"{type(value).__name__} {value!r}"
     elif _modules_own(value):

@@ -32,6 +32,7 @@ from numba.cuda.simulator.kernel import FakeCUDAKernel
 from numba.extending import intrinsic
 from numba.extending import register_jitable as register_jitable
 from numba.extending import register_model as _register_of_numba
+from numba.np import arrayobj
 
 from ...._core.library import ffi, lib, setting_number
 from ...._foreign import numba_cpu, numba_extending
@@ -40,6 +41,7 @@ from ..sim import source
 from ..sim.arrays import DIVISION, ELEMENTS
 from ..sim.callees import REDUCTIONS
 from . import halves
+from .numba_cuda import interface
 
 NAME = "pyshmem_cpu"
 #: How calls that Numba lowers by itself are lowered here; ``language`` fills it.
@@ -112,6 +114,13 @@ class KernelTarget(CUDA, CPU):  # type: ignore[misc, unused-ignore]
     """What overloads of any target apply to, of the target ``cuda`` before the CPU's."""
 
 
+class _Captured(types.Array):
+    """Of a device array that a function names: Numba makes constants of others."""
+
+    def copy(self, *_given: Any, **_named: Any) -> types.Array:
+        return types.Array(self.dtype, self.ndim, self.layout)
+
+
 class _Typing(typing.Context):
     """Types of what kernels name."""
 
@@ -124,7 +133,8 @@ class _Typing(typing.Context):
             name = typ.pymod.__name__
             if name.startswith("numba.cuda.") and not hasattr(typ.pymod, attr):
                 raise _missing(f"{name.removeprefix('numba.')}.{attr}")
-            return super().resolve_module_constants(typ, attr)
+            found = super().resolve_module_constants(typ, attr)
+            return found.copy() if isinstance(found, _Captured) else found
         if attr == "laneid":
             return types.int32
         if attr in LANGUAGE:
@@ -157,6 +167,9 @@ class _Typing(typing.Context):
         if isinstance(val, Dispatcher) and not isinstance(val, KernelDispatcher):
             _check_source(val.py_func)
             return types.Dispatcher(_dispatcher_of_njit(val))
+        if (array := interface.captured(val)) is not None:
+            kind = interface.type_of(array)
+            return _Captured(kind.dtype, kind.ndim, kind.layout)
         for meaning in MEANINGS:
             if (found := meaning(val)) is not None:
                 self.refresh()  # it may have been made now
@@ -172,6 +185,7 @@ class _Context(numba_cpu.KernelContext):
     def init(self) -> None:
         super().init()
         self.data_model_manager = halves.models()
+        self._held: list[Any] = []
 
     def load_additional_registries(self) -> None:
         super().load_additional_registries()
@@ -187,6 +201,24 @@ class _Context(numba_cpu.KernelContext):
             return lambda context, builder, *_: builder.and_(thread_word(builder, RANK), I32(31))
         value = LANGUAGE.get(attr, vars(cuda).get(attr))
         return lambda context, builder, *_: context.get_constant_generic(builder, kind, value)
+
+    def make_constant_array(self, builder: Any, typ: Any, ary: Any) -> Any:
+        """A device array that a function names is where it is; its memory is kept from now on."""
+        if (array := interface.captured(ary)) is None:
+            return super().make_constant_array(builder, typ, ary)
+        self._held.append(array)
+        inner = array._ary
+        made = self.make_array(typ)(self, builder)
+        address = self.add_dynamic_addr(builder, inner.ctypes.data, info="device array")
+        arrayobj.populate_array(
+            made,
+            data=builder.bitcast(address, made.data.type),
+            shape=[I64(size) for size in inner.shape],
+            strides=[I64(step) for step in inner.strides],
+            itemsize=I64(inner.itemsize),
+            meminfo=None,
+        )
+        return made._getvalue()
 
     def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
         """Printing as kernels do it: Numba's runs Python, on the fiber's stack."""
@@ -245,19 +277,31 @@ def options_of(kernel: Any) -> dict[str, Any]:
     return {**made, "error_model": "python"} if kernel._debug else made
 
 
-def _made(function: Any, options: dict[str, Any]) -> Any:
+#: Where a function under ``cuda.jit`` keeps the signatures that it was made with.
+DECLARED = "__pyshmem_declared__"
+
+
+def _made(function: Any, options: dict[str, Any], signatures: tuple[Any, ...] = ()) -> Any:
     made = vars(function).get("__pyshmem_cpu__")
     if made is None:
         function.__pyshmem_cpu__ = made = {}
-    key = tuple(options.items())
+    key = (signatures, *options.items())
     if key not in made:
         made[key] = compiled(function, **options)
+        for arguments, result in signatures:
+            made[key].compile(arguments if result is None else typing.signature(result, *arguments))
+        if signatures:
+            made[key].disable_compile()
     return made[key]
 
 
 def dispatcher_of(kernel: Any) -> Any:
-    """What compiles a function under ``cuda.jit``: one for all configurations of it."""
-    return _made(kernel.fn, options_of(kernel))
+    """What compiles a function under ``cuda.jit``: one for all configurations of it.
+
+    Of a device function with signatures: for those alone, to which calls convert what they give.
+    """
+    declared = getattr(kernel, DECLARED, ()) if getattr(kernel, "_device", False) else ()
+    return _made(kernel.fn, options_of(kernel), declared)
 
 
 def _dispatcher_of_njit(dispatcher: Any) -> Any:

@@ -152,7 +152,7 @@ def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
 _getitem = numba_kernel.FakeCUDAKernel.__getitem__
 
 
-def _configure(kernel: Any, configuration: tuple[Any, ...]) -> Any:
+def configure(kernel: Any, configuration: tuple[Any, ...]) -> Any:
     """The kernel with a configuration, to launch as often as one likes.
 
     A copy: Numba's simulator keeps the last one in the kernel, for all who have configured it.
@@ -178,7 +178,7 @@ def _configure(kernel: Any, configuration: tuple[Any, ...]) -> Any:
 _forall = numba_kernel.FakeCUDAKernel.forall
 
 
-def _for_all(kernel: Any, ntasks: int, *shape: Any, **named: Any) -> Any:
+def for_all(kernel: Any, ntasks: int, *shape: Any, **named: Any) -> Any:
     """Of no tasks there is no launch, as on a GPU."""
     return (lambda *_: None) if ntasks == 0 else _forall(kernel, ntasks, *shape, **named)
 
@@ -245,6 +245,7 @@ def _argument(kernel: Any, argument: Any, write_back: list[Callable[[], None]]) 
     getattr(argument, "_numba_type_", None)  # which teams and contexts raise, as on a GPU
     if _by_reference(argument):
         return kernel_array(argument.view(np.ndarray))
+    argument = foreign(argument)
     if isinstance(argument, np.ndarray) and argument.ndim > 0:
         argument = numba_kernel.InOut(argument).to_device(write_back)
     elif isinstance(argument, numba_kernel.ArgHint):
@@ -257,6 +258,12 @@ def _argument(kernel: Any, argument: Any, write_back: list[Callable[[], None]]) 
     return argument
 
 
+def _as_it_is(argument: Any) -> Any:
+    return argument
+
+
+#: Of an argument an array of Numba's where it is another library's: device cpu has another.
+foreign: Callable[[Any], Any] = _as_it_is
 #: Called with the kernel's name before and after every launch; ``jit.modules`` adds one for faults,
 #: which returns the kernel's word MODULE.
 launch_checks: list[Callable[[str], int]] = []
@@ -316,8 +323,8 @@ def install(finish_all: Callable[[], None]) -> None:
         record.install()
     queued.install(finish_all)
     numba_simulator.LAUNCH.replace(_launch)
-    numba_simulator.CONFIGURE.replace(_configure)
-    numba_simulator.FOR_ALL.replace(_for_all)
+    numba_simulator.CONFIGURE.replace(configure)
+    numba_simulator.FOR_ALL.replace(for_all)
     numba_simulator.COOPERATIVE_BLOCKS.replace(lambda self, *_: 1 << 20)
     numba_simulator.THREADING.replace(_CurrentThread)
     numba_simulator.GRID_SYNC.replace(lambda self: current().grid.wait(current()))
