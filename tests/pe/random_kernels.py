@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random kernels beside NumPy: ``random_kernels.py SEED COUNT``, on device cpu, sim or cuda.
+"""Random kernels beside NumPy: ``random_kernels.py SEED COUNT [FILE]``, on device cpu, sim or cuda.
 
 A kernel is a row of steps on three numbers of each thread: arithmetic, branches, loops, shared memory,
 barriers that count, shuffles, votes, atomics. Each step says what it is in a kernel and what it does to
 NumPy's arrays of all threads, so the text of the kernel and its result come from one random row. Numbers
 are kept below 2^20, where the simulator's integers of Python and a compiler's are the same. On a GPU
 kernels are left out that shuffle in warps of fewer than 32 threads: what a lane gets is undefined there.
+In the file is a line for each that ran, its seed and a digest of what it wrote, to compare devices by.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 from numba import cuda
@@ -193,6 +196,10 @@ def kernel(given, out, totals):
 """
 
 
+#: By seed, of what the kernel wrote.
+digests: dict[int, str] = {}
+
+
 def check(seed: int) -> str | None:
     """Empty, or the text of a kernel whose result is not NumPy's; None: a GPU's is not defined."""
     r = random.Random(seed)
@@ -221,6 +228,7 @@ def check(seed: int) -> str | None:
     given = np.random.default_rng(seed).integers(0, LIMIT, (blocks, threads))
     out, totals = np.zeros((*given.shape, 3), np.int64), np.zeros(TOTALS, np.int64)
     names["kernel"][blocks, shape](given, out, totals)
+    digests[seed] = sha256(out.tobytes() + totals.tobytes()).hexdigest()
     state = State(given)
     for effect in effects:
         effect(state)
@@ -229,10 +237,12 @@ def check(seed: int) -> str | None:
 
 
 def main() -> None:
-    first, how_many = map(int, sys.argv[1:])
+    first, how_many = map(int, sys.argv[1:3])
     found = [check(seed) for seed in range(first, first + how_many)]
     wrong, run = list(filter(None, found)), how_many - found.count(None)
     print(*wrong[:3], sep="\n")
+    for file in sys.argv[3:]:
+        Path(file).write_text("".join(f"{seed} {one}\n" for seed, one in digests.items()))
     print(len(wrong), "of", run, "differ")
 
 
