@@ -24,6 +24,7 @@ import tempfile
 import unittest
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,7 @@ def main() -> None:
         "--more", action="store_true", help="run what only an interpreter cannot do, too"
     )
     parser.add_argument("--timeout", type=float, default=300, help="seconds of a module")
+    parser.add_argument("--jobs", type=int, default=1, help="modules at a time")
     parser.add_argument("--rows", help="a file for what became of each test, as JSON")
     parser.add_argument("--here", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -186,13 +188,17 @@ def main() -> None:
     ]
     sums: Counter[str] = Counter()
     kept: list[list[str]] = []
-    for module in wanted:
-        rows = run(module, options.device, options.more, options.timeout)
-        kept += rows
-        sums.update(what for _, what, _ in rows)
-        for test, what, why in rows:
-            if what.endswith("failed"):
-                print(f"{test}: {' '.join(why.split())[:200]}", flush=True)
+
+    def one(module: str) -> list[list[str]]:
+        return run(module, options.device, options.more, options.timeout)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for rows in pool.map(one, wanted):
+            kept += rows
+            sums.update(what for _, what, _ in rows)
+            for test, what, why in rows:
+                if what.endswith("failed"):
+                    print(f"{test}: {' '.join(why.split())[:200]}", flush=True)
     print(dict(sums))
     if options.rows:
         Path(options.rows).write_text(json.dumps(kept, indent=0))
