@@ -8,10 +8,13 @@ Numba 0.68.1 and numba-cuda 0.30.4.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from numba import extending as of_numba
+from numba.core import imputils
+from numba.core.typing import templates
 from numba.cuda import extending
 from numba.cuda.misc import special
 from numba.misc.special import literal_unroll
@@ -28,6 +31,8 @@ HOOKS = (
     Hook(extending, "intrinsic"),
     Hook(extending, "register_model"),
     Hook(special, "literal_unroll", "container"),
+    *(Hook(templates.builtin_registry, name) for name in ("functions", "attributes")),
+    *(Hook(imputils.builtin_registry, name) for name in ("functions", "getattrs", "casts")),
 )
 _BY_NAME = {hook.name: hook for hook in HOOKS}
 
@@ -48,6 +53,31 @@ def _intrinsic(*given: Any, **named: Any) -> Any:
     """Numba's; its code may be a GPU's."""
     numba_cpu.FOREIGN_CODE.append("intrinsic")
     return of_numba.intrinsic(*given, **named)
+
+
+def _lists() -> tuple[Any, ...]:
+    known, lowered = templates.builtin_registry, imputils.builtin_registry
+    return known.functions, known.attributes, lowered.functions, lowered.getattrs, lowered.casts
+
+
+def how_many() -> tuple[int, ...]:
+    """What is registered with Numba, in numbers: others when something has been."""
+    return tuple(map(len, _lists()))
+
+
+def registered() -> Iterator[Any]:
+    """All functions that say what is compiled for a call, an attribute or a cast."""
+    typing, attributes, *lowered = _lists()
+    for template in (*typing, *attributes):
+        own = vars(template) if isinstance(template, type) else {}
+        for name in ("_overload_func", "_definition_func", "generic"):
+            function = own.get(name)
+            if inspect.isfunction(getattr(function, "__func__", function)):
+                yield getattr(function, "__func__", function)
+    for each in lowered:
+        for function, *_ in each:
+            if inspect.isfunction(function):
+                yield function
 
 
 def install(register_model: Callable[[Any], Any]) -> None:

@@ -297,6 +297,50 @@ for function in (ptx, nowhere, written):
 """
 
 
+CONSTANTS = """
+import enum, sys
+from collections import namedtuple
+import pyshmem
+import numpy as np
+from numba import cuda
+import pyshmem.device
+from numba.cuda.extending import overload
+import chosen
+
+class Kind(enum.IntEnum):
+    ONE = chosen.MEMBER
+
+Pair = namedtuple("Pair", chosen.FIELDS)
+
+def of_program(x):
+    raise NotImplementedError
+
+if chosen.REGISTERED:
+    @overload(of_program)
+    def typing(x):
+        factor = chosen.REGISTERED
+        return lambda x: factor * x
+
+@cuda.jit
+def kernel(out):
+    out[0] = chosen.NUMBER + 10 * Kind.ONE + 100 * Pair(1, 2).a
+
+@cuda.jit
+def registered(out):
+    out[0] = of_program(np.float64(3))
+
+out = np.zeros(1)
+kernel[1, 1](out)
+print(int(out[0]))
+try:
+    registered[1, 1](out)
+    print(int(out[0]))
+except Exception as error:
+    was_compiled = error.__context__ is not None
+    print(type(error).__name__, was_compiled)
+"""
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Machine code is kept between the tests of this file, and not in the user's folder."""
@@ -345,6 +389,31 @@ def test_kernels_on_cpus_take_what_is_registered_for_gpus(
         head + "it calls no_such_function_of_c, which is not in this process",
         head + "it has assembly, which is a GPU's: membar.gl;",
     ]
+
+
+def test_kept_machine_code_is_of_what_the_program_says_now(
+    run_command: Callable, kept: dict[str, str], tmp_path: Path
+) -> None:
+    """Constants of other files, enumerations, named tuples and overloads; and what is refused is kept."""
+
+    def run(**chosen: object) -> list[str]:
+        words = {"NUMBER": 1, "MEMBER": 1, "FIELDS": "a b", "REGISTERED": 0} | chosen
+        text = "".join(f"{name} = {value!r}\n" for name, value in words.items())
+        (tmp_path / "chosen.py").write_text(text)
+        (tmp_path / "program.py").write_text(CONSTANTS)
+        # Of a file that was written within the second Python would take what it has compiled.
+        environment = {**kept, "PYSHMEM_DEVICE": "cpu", "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, str(tmp_path / "program.py")]
+        return run_command(command, 200, check=True, **environment).stdout.splitlines()
+
+    first = run()
+    assert first == ["111", "TypeError True"] or first == ["111", "TypingError True"]
+    assert run() == ["111", first[1].replace("True", "False")]
+    assert run(NUMBER=2)[0] == "112"
+    assert run(MEMBER=2)[0] == "121"
+    assert run(FIELDS="b a")[0] == "211"
+    assert run(REGISTERED=5)[1] == "15"
+    assert run(REGISTERED=6)[1] == "18"
 
 
 @pytest.mark.parametrize("setting", ["P2P=1", "P2P=0", "NODE_SIZE=1"])

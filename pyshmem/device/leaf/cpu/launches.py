@@ -151,30 +151,47 @@ class Compiled:
         return made
 
     def _told(self, kinds: Any) -> _Launcher:
-        """Compile it. What is refused is told in a few lines: in the simulator's, if it says so."""
         function = self.kernel.fn
         if inspect.isgeneratorfunction(function):  # of which Numba's launcher would run nothing
             source.check(function, False)
+        return self._make(kinds)
+
+    def _compiled(self, kinds: Any, name: str) -> tuple[_Launcher, store.Code | None]:
+        """Raises: what is refused is told in a few lines, in the simulator's if it says so."""
         try:
-            return self._make(kinds)
+            return self._compile(kinds, name)
         except Exception as error:
             failed = error
-        source.check(function, False)
-        raise numba_errors.short(function, failed)
+        source.check(self.kernel.fn, False)
+        raise numba_errors.short(self.kernel.fn, failed)
 
     def _make(self, kinds: Any) -> _Launcher:
+        """What is refused is kept, too: the other PEs, and the next job, need not compile to be told."""
         name = store.digest_of(self.kernel.fn, kinds, repr(options_of(self.kernel)))
         own: list[_Launcher] = []
+        told: list[Exception] = []
 
-        def make() -> store.Code | None:
-            made, code = self._compile(kinds, name or f"own{next(_numbers)}")
+        def make() -> store.Code | store.Refusal | None:
+            try:
+                made, code = self._compiled(kinds, name or f"own{next(_numbers)}")
+            except Exception as error:
+                told.append(error)
+                if name and (refusal := store.refusal_of(error)):
+                    return refusal
+                raise
             own.append(made)
             return code
 
         def use(kept: store.Code) -> _Launcher | None:
             return own[0] if own else _load(kept)
 
-        made = store.kept(name, make, use) if name else None
+        try:
+            made = store.kept(name, make, use) if name else None
+        except store.Refused as refused:
+            known = refused.args[0]
+            raise (told[0] if told else known) from None
+        if told:
+            raise told[0]
         if made is None and not own:
             make()
         return made or own[0]

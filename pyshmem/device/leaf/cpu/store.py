@@ -19,10 +19,12 @@ import llvmlite.binding as ll
 import numba
 import numpy as np
 from numba import types
+from numba.core import errors
 from numba.core.dispatcher import Dispatcher
 from numba.cuda.simulator.kernel import FakeCUDAKernel
 
 from ...._core import kept_files
+from ...._foreign import numba_cpu, numba_extending
 from .target import DECLARED
 
 T = TypeVar("T")
@@ -41,6 +43,34 @@ class Code(NamedTuple):
     needs: list[str]
 
 
+class Refusal(NamedTuple):
+    """In place of code: the class of the exception that tells why there is none, and its text."""
+
+    kind: str
+    text: str
+
+
+class Refused(Exception):
+    """A kernel is asked for that is known to be refused: ``args[0]`` tells of it."""
+
+
+_TELLING: dict[str, Any] = {
+    each.__name__: each
+    for each in (
+        *(AttributeError, NameError, NotImplementedError, TypeError, ValueError),
+        errors.TypingError,
+    )
+}
+
+
+def refusal_of(error: Exception) -> Refusal | None:
+    """What is kept of ``error``; None: it is of no such class, or code of the process decides."""
+    name = type(error).__name__
+    if _TELLING.get(name) is not type(error) or numba_cpu.FOREIGN_CODE:
+        return None
+    return Refusal(name, str(error))
+
+
 class NoDigest(Exception):
     """Something that a kernel names cannot be told from another by its content."""
 
@@ -48,14 +78,29 @@ class NoDigest(Exception):
 # -- what makes a kernel -------------------------------------------------------------------------
 
 
+#: Covered by their versions: this package, Numba, NumPy and Python's.
+_OWN = frozenset(
+    ["pyshmem", "numba", "numpy", "ml_dtypes", "builtins", "math", "operator", "cmath"]
+)
+
+
 def _modules_own(value: Any) -> bool:
-    """Of this package, of Numba, NumPy and Python: covered by their versions."""
     owner = (getattr(value, "__module__", None) or "").partition(".")[0]
-    return owner in ("pyshmem", "numba", "numpy", "builtins", "math", "operator", "cmath")
+    return owner in _OWN
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[str]:
-    """Texts that tell a value from others."""
+def _module_parts(module: Any, seen: set[int], names: frozenset[str]) -> Iterator[str]:
+    """Of a program's module what has one of the names that a function uses: constants, functions."""
+    if id(module) in seen:
+        return
+    seen.add(id(module))
+    for name in sorted(names & vars(module).keys()):
+        yield name
+        yield from _parts(vars(module)[name], seen, names)
+
+
+def _parts(value: Any, seen: set[int], names: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Texts that tell a value from others. ``names``: those that the function uses which names it."""
     if isinstance(value, FakeCUDAKernel):
         yield from _parts(value.fn, seen)
         yield f"fastmath {value._fastmath} debug {value._debug} {getattr(value, DECLARED, '')}"
@@ -72,6 +117,12 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
             yield from _parts(constant, seen)
     elif isinstance(value, python_types.ModuleType):
         yield f"module {value.__name__}"
+        if value.__name__.partition(".")[0] not in _OWN:
+            yield from _module_parts(value, seen, names)
+    elif isinstance(value, type) and issubclass(value, enum.Enum):
+        yield f"{value!r} {[(member.name, repr(member.value)) for member in value]}"
+    elif isinstance(value, type) and hasattr(value, "_fields"):
+        yield f"{value.__module__} {value!r} {value._fields}"
     elif isinstance(value, (tuple, frozenset)):
         yield f"{type(value).__name__} {len(value)}"
         for item in sorted(value, key=repr) if isinstance(value, frozenset) else value:
@@ -110,10 +161,11 @@ def _function_parts(function: Any, seen: set[int]) -> Iterator[str]:
     yield from _parts(function.__defaults__, seen)
     for cell in function.__closure__ or ():
         yield from _parts(cell.cell_contents, seen)
-    for name in sorted(_names(function.__code__)):
+    names = _names(function.__code__)
+    for name in sorted(names):
         if name in function.__globals__:
             yield name
-            yield from _parts(function.__globals__[name], seen)
+            yield from _parts(function.__globals__[name], seen, frozenset(names))
 
 
 def _names(code: Any) -> set[str]:
@@ -131,10 +183,21 @@ def made_by() -> str:
     return f"{kept_files.origin()} {_processor()} {np.__version__} {numba.config.OPT}"
 
 
+@functools.cache
+def _extensions(_how_many: tuple[int, ...]) -> str:
+    digest = hashlib.sha256()
+    for function in numba_extending.registered():
+        if not _modules_own(function):
+            for part in _parts(function, set()):
+                digest.update(part.encode() + b"\n")
+    return digest.hexdigest()
+
+
 def digest_of(function: Any, kinds: Any, options: str) -> str:
     """The name of the machine code; empty when it is not kept."""
     digest = hashlib.sha256(f"{made_by()} {kinds} {options}".encode())
     try:
+        digest.update(_extensions(numba_extending.how_many()).encode())
         for part in _parts(function, set()):
             digest.update(part.encode() + b"\n")
     except (NoDigest, ValueError):  # ValueError: a variable of the function around it is not set
@@ -145,21 +208,30 @@ def digest_of(function: Any, kinds: Any, options: str) -> str:
 # -- files ---------------------------------------------------------------------------------------
 
 
-def kept(name: str, make: Callable[[], Code | None], use: Callable[[Code], T | None]) -> T | None:
+def kept(
+    name: str, make: Callable[[], Code | Refusal | None], use: Callable[[Code], T | None]
+) -> T | None:
     """What ``use`` makes of the code of that name, compiled once on a host; None: it is not kept.
 
-    ``use`` says None of code that needs what is not there: it is made again.
+    ``use`` says None of code that needs what is not there: it is made again. So is what was refused
+    where all that Numba says of it is to be shown. Raises: Refused.
     """
 
     def made() -> kept_files.File | None:
         code = make()
         if code is None:
             return None
+        if isinstance(code, Refusal):
+            return {"refused": list(code)}, b""
         about = code._asdict()
         return about, about.pop("code")
 
     def used(file: kept_files.File) -> T | None:
         about, code = file
+        if (refusal := about.get("refused")) is not None:
+            if numba.config.FULL_TRACEBACKS or refusal[0] not in _TELLING:
+                return None
+            raise Refused(_TELLING[refusal[0]](refusal[1]))
         try:
             return use(Code(code, *(about[field] for field in Code._fields[1:])))
         except KeyError:
