@@ -185,11 +185,11 @@ class Compiled:
         def use(kept: store.Code) -> _Launcher | None:
             return own[0] if own else _load(kept)
 
+        made = None
         try:
             made = store.kept(name, make, use) if name else None
         except store.Refused as refused:
-            known = refused.args[0]
-            raise (told[0] if told else known) from None
+            told.append(refused.args[0])
         if told:
             raise told[0]
         if made is None and not own:
