@@ -3,8 +3,9 @@
 
     python tests/pe/numba_cuda_tests.py [--device cpu] [--more] [MODULE ...]
 
-Each module of ``numba.cuda.tests.cudapy`` runs in a process of its own, where ``pyshmem.device`` is
-imported first; a line for each test that failed, with the last of its error, and a line of sums. Tests
+Each module of ``numba.cuda.tests.cudapy`` runs in a process of its own (of ``MODULE@I/N`` every N-th
+test, from the I-th), where ``pyshmem.device`` is imported first; a line for each test that failed, with
+the last of its error, and a line of sums. Tests
 that numba-cuda skips in its simulator stay skipped; with ``--more`` those run that are not about
 compilers for GPUs, and are counted apart. Of the tests that compile each function of libdevice to PTX
 the PTX stays out: the function is compiled for the device, and what it was to be searched for is said to
@@ -23,8 +24,8 @@ import sys
 import tempfile
 import unittest
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -133,17 +134,25 @@ def give_bfloat16(module: Any) -> None:
     setattr(module.TestBfloat16HighLevelBindings, MORE, True)
 
 
+def _tests(suite: Any) -> Iterator[Any]:
+    for one in suite:
+        yield from _tests(one) if isinstance(one, unittest.TestSuite) else (one,)
+
+
 def run_here(module: str, file: str, more: bool) -> None:
     """One module in this process, its rows as JSON in a file."""
     importlib.import_module("pyshmem.device")
     if more:
         take_more()
     outcome = _Outcome()
+    module, _, part = module.partition("@")
     found = importlib.import_module(f"{TESTS}.{module}")
     if more and os.environ["PYSHMEM_DEVICE"] == "cpu":
         compile_libdevice(found)
         give_bfloat16(found)
-    unittest.defaultTestLoader.loadTestsFromModule(found).run(outcome)
+    tests = list(_tests(unittest.defaultTestLoader.loadTestsFromModule(found)))
+    first, _, step = part.partition("/")
+    unittest.TestSuite(tests[int(first or 0) :: int(step or 1)]).run(outcome)
     with open(file, "w") as out:
         json.dump(outcome.rows, out)
 
@@ -193,15 +202,16 @@ def main() -> None:
         return run(module, options.device, options.more, options.timeout)
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        for rows in pool.map(one, wanted):
+        for done in as_completed([pool.submit(one, module) for module in wanted]):
+            rows = done.result()
             kept += rows
+            if options.rows:
+                Path(options.rows).write_text(json.dumps(kept, indent=0))
             sums.update(what for _, what, _ in rows)
             for test, what, why in rows:
                 if what.endswith("failed"):
                     print(f"{test}: {' '.join(why.split())[:200]}", flush=True)
     print(dict(sums))
-    if options.rows:
-        Path(options.rows).write_text(json.dumps(kept, indent=0))
 
 
 if __name__ == "__main__":

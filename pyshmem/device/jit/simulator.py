@@ -16,6 +16,7 @@ from ..leaf.sim import launches, threads
 if CPU:
     from ..leaf.cpu import launches as compiled
     from ..leaf.cpu.memory import STATE
+    from ..leaf.cpu.numba_cuda import bf16, interface, ufuncs
 
 
 class Integration:
@@ -59,7 +60,8 @@ class Integration:
         """Patch Numba's simulator."""
         launches.install(streams.finish_all)
         if CPU:
-            compiled.install()
+            for part in (compiled, interface, ufuncs, bf16):
+                part.install()
         launches.launch_checks.append(self.before_launch)
 
 

@@ -329,10 +329,5 @@ def run_function(
 
 def install() -> None:
     """Have the simulator's launches run compiled kernels."""
-    from .numba_cuda import bf16, interface, ufuncs  # they launch kernels
-
     simulated.run_grid_of, simulated.run_grid = run, run_function
-    interface.install()
-    ufuncs.install()
-    bf16.install()
     numba_simulator.keep_signatures(DECLARED, numba_cpu.signatures_of)
