@@ -51,6 +51,12 @@ class Lanes:
         self.issued: list[int] = []  # accesses so far
         self._numbers: dict[Lane, int] = {}
 
+    def from_the_begin(self) -> Lanes:
+        """The same lanes by the same numbers, before any access."""
+        new = Lanes()
+        new.of, new.issued, new._numbers = [*self.of], [0] * len(self.of), dict(self._numbers)
+        return new
+
     def number(self, lane: Lane) -> int:
         """The number of a lane, which is made if it is new."""
         found = self._numbers.get(lane)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .clocks import ATOMIC, Clock, Event, Kind, Lane, Lanes, Programs
 from .shadow import Access, Cell, Shadow
-from .words import Begun, Wait, Word
+from .words import Begun, Change, Ended, Wait, Word, wanted
 
 Ranges = Iterable[tuple[int, int]]
 Agent = tuple[int, int]  # PE, and number there: 0 is the host's
@@ -127,8 +127,12 @@ class Standing(NamedTuple):
 class Engine:
     """Applies records, and collects ``races``: one for each pair of source lines and each rule."""
 
-    def __init__(self) -> None:
-        self.lanes = Lanes()
+    def __init__(self, first: Engine | None = None) -> None:
+        #: Of an engine that has applied the same records before this one: who comes later is known.
+        self._first = first
+        self.lanes: Lanes = Lanes() if first is None else first.lanes.from_the_begin()
+        #: By wait: changes that came after it, and might have ended it.
+        self.later: dict[Event, list[Change]] = {}
         self.races: dict[tuple[Any, ...], Race] = {}
         self.agents: list[Agent] = []
         self.names: dict[int, str] = {}
@@ -388,7 +392,10 @@ class Engine:
         plain: Access | None = None,
     ) -> None:
         word = block.word(pe, low)
-        word.change(op, value, released, known, call.at, plain)
+        change = word.change(op, value, released, known, call.at, plain)
+        if self._first is None:
+            for event in word.might_have_ended(change, call.clock, call.agent, self.lanes):
+                self.later.setdefault(event, []).append(change)
         word.forget_old(self.lanes)
 
     def _read_until_quiet(
@@ -450,7 +457,7 @@ class Engine:
             return
         released = self._released_to(call, pe)
         if fetched is not None or (at_once and op == "other"):  # of a value not known: all
-            word.heard_by(call.clock, None, fetched, self.lanes)
+            self._hear(call, word, event, None, fetched)
         if op != "get":
             self._change(call, block, pe, low, op, value, released, (event, *carried))
 
@@ -494,9 +501,21 @@ class Engine:
             at_once = self.lanes.of[lane].kind == Kind.AT_ONCE
             one: Any = number if at_once else (number, low & ~7)
             word.change("set", write.value, write.released, ((lane, one),), write.at, write)
-        for change in word.heard_by(call.clock, Wait(*wait), None, self.lanes):
+        ended = self._number(call, Kind.AT_ONCE, pe)
+        for change in self._hear(call, word, ended, Wait(*wait), None):
             if change.plain is not None and self.agents[change.plain.agent][0] != call.pe:
                 self._advise(call, change.plain, (pe, heap), low, high)
+
+    def _hear(
+        self, call: _Call, word: Word, event: Event, wait: Wait | None, seen: int | None
+    ) -> list[Change]:
+        """A wait, or a fetch of what was ``seen``, has come to its end."""
+        later = () if self._first is None else self._first.later.get(event, ())
+        heard, by_values = word.heard_by(call.clock, wait, seen, self.lanes, later)
+        if by_values and heard and self._first is None:
+            cmp, want = wanted(wait, seen)
+            word.remember(Ended(call.agent, event, heard, heard[0].op, cmp, want))
+        return heard
 
     def _advise(self, call: _Call, plain: Access, where: Any, low: int, high: int) -> None:
         """A wait for what a plain store of another PE changes: it is allowed."""
@@ -640,6 +659,8 @@ class Engine:
     ) -> None:
         """Some threads have seen a word; the others know it behind the program's next barrier."""
         seen = self.programs.seen.get(call.agent, call.clock)
+        if seen is not call.clock:
+            seen.join(call.clock, self.lanes)
         self._waited_at(call._replace(clock=seen), pe, heap, low, high, *wait)
 
     def _met(self, call: _Call, agents: tuple[int, ...]) -> None:

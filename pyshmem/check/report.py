@@ -75,10 +75,9 @@ def found_in(files: Sequence[IO[bytes]], failed: bool, strict: bool = False) -> 
     ``failed``: the job did not end by itself, so that somebody may still have waited. ``strict``: with
     advice on what is allowed.
     """
-    engine, sites = Engine(), Sites()
-    of_all = (_of_pe(file, pe, sites) for pe, file in enumerate(files))
-    for pe, record in heapq.merge(*of_all, key=lambda one: one[1][0]):
-        engine.apply(pe, record, sites.number(pe, record[2]))
+    engine, sites = _applied(files, Engine())
+    if engine.later:  # who waited may have been told by what has come later in this run
+        engine, sites = _applied(files, Engine(engine))
     found = [
         _report(engine, sites, race)
         for race in engine.races.values()
@@ -86,6 +85,15 @@ def found_in(files: Sequence[IO[bytes]], failed: bool, strict: bool = False) -> 
     ]
     waits = hang.told(engine, sites, len(files)) if failed else []
     return Found([one for one in found if one is not None], waits)
+
+
+def _applied(files: Sequence[IO[bytes]], engine: Engine) -> tuple[Engine, Sites]:
+    """An engine behind all records."""
+    sites = Sites()
+    of_all = (_of_pe(file, pe, sites) for pe, file in enumerate(files))
+    for pe, record in heapq.merge(*of_all, key=lambda one: one[1][0]):
+        engine.apply(pe, record, sites.number(pe, record[2]))
+    return engine, sites
 
 
 def _of_pe(file: IO[bytes], pe: int, sites: Sites) -> Iterator[tuple[int, Any]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two buffers by turns, with signals for full and for free. PEs: 2."""
+"""Two buffers by turns, each with a counter of its own for full, and one for free. PEs: 2."""
 
 import numpy as np
 from numba import cuda
@@ -15,8 +15,9 @@ def steps(box, out, full, free, peer, n):
         if k >= 2:
             shmem.signal_wait_until_work_group(free, shmem.CMP_GE, k - 1)
         out[i] = k + i
-        shmem.put_signal_work_group(box[k % 2], out, full, 1, shmem.SIGNAL_ADD, peer)
-        shmem.signal_wait_until_work_group(full, shmem.CMP_GE, k + 1)
+        b = k % 2
+        shmem.put_signal_work_group(box[b], out, full[b:], 1, shmem.SIGNAL_ADD, peer)
+        shmem.signal_wait_until_work_group(full[b:], shmem.CMP_GE, k // 2 + 1)
         out[i] = box[k % 2, i]
         cuda.syncthreads()
         if i == 0:
@@ -30,7 +31,7 @@ with pyshmem.init(device="sim") as job:
         pyshmem.zeros((2, 4), np.int64, heap="device"),
         pyshmem.zeros(4, np.int64, heap="device"),
     )
-    full_, free_ = (pyshmem.new_signal(heap="device") for _ in range(2))
+    full_, free_ = pyshmem.new_signal(2, heap="device"), pyshmem.new_signal(heap="device")
     steps[1, 4](box, out, full_, free_, peer, 6)
     cuda.synchronize()
     pyshmem.barrier_all()

@@ -106,22 +106,24 @@ def _seen() -> SimThread | None:
     return None if thread is None or thread.routine or thread.grid.internal else thread
 
 
-def _element(array: np.ndarray, index: Any, code: str, value: Any = None) -> None:
-    thread = _seen()
-    if thread is None:
-        return
+def _place_of(array: np.ndarray, index: Any) -> tuple[Any, np.ndarray]:
+    """Where elements are: PE, heap and ranges, or None; and the elements."""
     whole = index if isinstance(index, tuple) else (index,)
     try:
         part = np.ndarray.__getitem__(array.view(np.ndarray), (*whole, Ellipsis))
     except (IndexError, TypeError):
-        return  # NumPy tells
-    found = memory.ranges_of(part)
+        return None, array  # NumPy tells
+    return memory.ranges_of(part), part
+
+
+def _element(array: np.ndarray, index: Any, code: str, value: Any = None) -> None:
+    thread = _seen()
+    if thread is None or in_atomic():
+        return
+    found, part = _place_of(array, index)
     if found is None:
         return
-    if in_atomic():
-        pe, heap, ((low, high),) = found
-        _write(thread, "cuda.atomic", [("a", pe, heap, low, high, 0, "other", None, None, True)])
-    elif code == "r":
+    if code == "r":
         log().touch(agent_of(thread), "read", ("r", *found))
         if never := memory.never_written(found):
             _write(thread, "read", never)
@@ -143,14 +145,35 @@ def in_atomic() -> bool:
     return _atomics > 0
 
 
+#: What Numba's operations do to a word, of those that a wait's sum can follow.
+_CHANGES = {"add": ("add", 1), "sub": ("add", -1), "exch": ("set", 1)}
+
+
 def _atomic(plain: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any) -> Any:
+    op, sign = _CHANGES.get(plain.__name__, ("other", 1))
+
+    def at_once(*args: Any) -> Any:
         global _atomics
         _atomics += 1
         try:
             return plain(*args)
         finally:
             _atomics -= 1
+
+    def call(self: Any, array: Any, *given: Any) -> Any:
+        thread = _seen()
+        index = 0 if plain.__name__ == "compare_and_swap" else given[0]
+        found, part = (None, None) if thread is None else _place_of(array, index)
+        if thread is None or part is None or found is None or part.size != 1:
+            return at_once(self, array, *given)
+        pe, heap, ((low, high),) = found
+        known = op != "other" and part.dtype.kind in "iu"
+        value = sign * int(given[1]) if known else None
+        _write(thread, "cuda.atomic", [("b", pe, heap, low, high, op, value)])
+        old = at_once(self, array, *given)
+        seen = int(old) if known else None
+        _write(thread, "cuda.atomic", [("a", pe, heap, low, high, 0, op, value, seen, True)])
+        return old
 
     return call
 
