@@ -54,6 +54,15 @@ ValueError: no launch configuration
     )
 
 
+def test_last_words_of_a_rank_are_without_what_torch_puts_before_each_line() -> None:
+    inside = (
+        '  File "/env/site-packages/torch/distributed/x.py", line 1, in all_reduce\n    work()\n'
+    )
+    text = _ERROR.replace("ValueError: no", inside + "ValueError: no").splitlines()
+    words = [line.strip() for line in report.last_words([f"[rank1]: {line}" for line in text])]
+    assert words == ['File "/x/a.py", line 5, in main', 'raise ValueError("no")', "ValueError: no"]
+
+
 def test_last_words_of_a_chained_error_are_of_the_last() -> None:
     chained = _ERROR + "\nDuring handling of the above exception, another exception occurred:\n\n"
     last = _ERROR.replace("ValueError", "KeyError").replace("line 5", "line 6")

@@ -30,7 +30,15 @@ ABOVE = {
     "task": b"Task exception was never retrieved\n",
     "log": b"--- Logging error ---\n",
 }
-BLOCKS = {"plain": TRACEBACK, "chained": CHAINED, "group": GROUP, "notes": NOTES, "crash": CRASH}
+OF_RANK = b"".join(b"[rank1]: " + line for line in TRACEBACK.splitlines(keepends=True))
+BLOCKS = {
+    "rank": OF_RANK,
+    "plain": TRACEBACK,
+    "chained": CHAINED,
+    "group": GROUP,
+    "notes": NOTES,
+    "crash": CRASH,
+}
 BLOCKS |= {name: line + TRACEBACK for name, line in ABOVE.items()}
 
 
@@ -121,3 +129,9 @@ def test_a_syntax_error_is_gathered_though_it_has_no_header() -> None:
     crash = b"Fatal Python error: x\n"
     assert Gathered().feed(b'  File "p.py", line 8 in f\n', 0.0)  # of Python's fault handler
     assert not Gathered().feed(crash, 0.0)
+
+
+def test_tracebacks_of_ranks_that_differ_in_its_number_alone_are_told_once() -> None:
+    alike = Alike()
+    assert not alike.is_shown(1, OF_RANK, 0.0)
+    assert alike.is_shown(0, OF_RANK.replace(b"[rank1]", b"[rank0]"), 0.1)

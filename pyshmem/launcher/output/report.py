@@ -23,6 +23,8 @@ _HINTS = {
 UNKNOWN = 1 << 16
 
 _TRACEBACK = "Traceback (most recent call last):"
+#: What torch.distributed puts before each line of a traceback.
+_OF_RANK = re.compile(r"^\[rank\d+\]: ?")
 #: In the last lines of a PE, of Python or of C, that failed only because another had: never the cause
 #: when there is one.
 _SECONDARY = re.compile(r"\bPeerDied\b|\bthe job is being aborted: |\bdied while this PE was in ")
@@ -69,7 +71,7 @@ def how_it_ended(returncode: int) -> str:
 
 def last_words(lines: Sequence[str], limit: int = 6) -> list[str]:
     """The end of what a PE wrote to stderr: where and what of its last traceback, if it has one."""
-    text = [line.rstrip() for line in lines if line.strip()]
+    text = [_OF_RANK.sub("", line.rstrip()) for line in lines if line.strip()]
     if _is_crash(text):  # the innermost frames come first
         kind = [line for line in text if line.startswith("Fatal Python error")]
         return kind[:1] + [line for line in text if line.lstrip().startswith('File "')][:2]

@@ -16,15 +16,18 @@ _ABOVE = (
     rb"^(?:Exception in thread .+:|Exception ignored .+|Process \S*Process-[\d:]+:|"
     rb"Task exception was never retrieved|--- Logging error ---)\r?$"
 )
+_OF_RANK = rb"(?:\[rank\d+\]: ?)?"  # torch.distributed has it before each line
 _BEGINS = re.compile(
-    rb"^[ |+]*(?:Exception Group )?Traceback \(most recent call last\):|^Fatal Python error: "
+    rb"^"
+    + _OF_RANK
+    + rb"[ |+]*(?:Exception Group )?Traceback \(most recent call last\):|^Fatal Python error: "
     rb"|^  File \"[^\"]+\", line \d+\r?$|" + _ABOVE,  # of a syntax error, which has no header
     re.M,
 )
 _ONLY_ABOVE = re.compile(_ABOVE + rb"\n?\Z", re.M)
-_HEAD = re.compile(rb"^Traceback \(most recent call last\):\r?\n", re.M)
+_HEAD = re.compile(rb"^" + _OF_RANK + rb"Traceback \(most recent call last\):\r?\n", re.M)
 #: The line at which the frames end: the exception's.
-_LINE_OF_EXCEPTION = re.compile(rb"^[^\s]", re.M)
+_LINE_OF_EXCEPTION = re.compile(rb"^" + _OF_RANK + rb"[^\s\[]", re.M)
 
 _PAUSE = 0.1  # seconds without more of it after which a traceback that may be whole is passed on
 _UNFINISHED = 2.0  # the same for one that lacks its exception: the PE reads its sources meanwhile
@@ -103,7 +106,7 @@ class Alike:
 
     def is_shown(self, pe: int, block: bytes, now: float) -> bool:
         """Whether another PE's that is the same but for numbers of PEs was passed on just now."""
-        key = re.sub(rb"\b(PE|PEs|pid) \d+|0x[0-9a-f]+", rb"\1", block)
+        key = re.sub(rb"\b(PE|PEs|pid) \d+|0x[0-9a-f]+|^\[rank\d+\]", rb"\1", block, flags=re.M)
         shown = self._shown.get(key)
         if shown is None or now - shown.at > _FORGET_AFTER or shown.by == pe:
             alike = shown.alike if shown is not None else []
