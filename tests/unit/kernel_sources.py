@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels whose source alone says whether a GPU's compiler takes them. As a script: asks that compiler.
+"""Kernels whose source alone says whether compilers for GPUs take them: ``compiled_sources.py`` asks."""
 
-It prints, as JSON, the names of those that compile; ``test_kernel_source.py`` reads them.
-"""
-
-import json
 import math
 import time
-import types as python_types
 
 import pyshmem  # noqa: F401  (before numba: lends numba-cuda what NumPy 2.5 lacks)
 
@@ -789,30 +784,3 @@ def taken_own_name(a, b):
 
 
 KERNELS = {n: f for n, f in globals().items() if n.startswith(("refused_", "array_", "taken_"))}
-
-
-def compiled() -> list[str]:
-    """Names of those that Numba compiles for sm_90. Not in a process with its simulator."""
-    import numba.cuda.dispatcher as dispatcher
-    from numba.cuda import compiler, types
-
-    gpu = python_types.SimpleNamespace(compute_capability=(9, 0))
-    dispatcher.get_current_device = lambda: gpu
-    array, found = types.float64[::1], []
-    options = dict.fromkeys(("debug", "lineinfo", "fastmath", "opt", "forceinline", "lto"), False)
-    for name, kernel in KERNELS.items():
-        try:  # as a launch does: with exceptions, which functions for C have not
-            library, _ = compiler._compile_pyfunc_with_fixup(
-                kernel, types.void(array, array), device=False, cc=(9, 0), abi="numba", abi_info=None,
-                launch_bounds=None, **options,
-            )  # fmt: skip
-            library._lto = False
-            library.get_asm_str(cc=(9, 0))
-        except Exception:  # each mistake has another class
-            continue
-        found.append(name)
-    return found
-
-
-if __name__ == "__main__":
-    print(json.dumps(compiled()))

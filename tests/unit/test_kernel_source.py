@@ -120,7 +120,7 @@ def test_what_gpus_compile_runs(name: str, job: None) -> None:
 
 
 def test_the_compiler_says_the_same() -> None:
-    path = Path(kernel_sources.__file__)
+    path = Path(kernel_sources.__file__).with_name("compiled_sources.py")
     settings = os.environ | {"NUMBA_ENABLE_CUDASIM": "0"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", path],

@@ -59,7 +59,7 @@ def _agree(p: Problem, algorithm: str | None) -> None:
     kind = p.x.dtype if p.blocks is None else p.blocks.formats[0]
     facts = {
         "algorithm": algorithm, "dtype": kind, "out_dtype": p.out_dtype, "scale_of_rows": p.by_row,
-        "unfused_can": layout_of(p) is None,
+        "unfused_can": not layout_of(p),
     }  # fmt: skip
     if p.operation != "all_gather_matmul":
         p.space.agree(p.operation, x_rows=p.rows, n=p.n, **facts)
