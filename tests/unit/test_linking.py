@@ -44,21 +44,25 @@ print("ok", len(modules))
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("debug", [False, True], ids=["release", "debug"])
-def test_each_module_is_compiled_once_and_behind_those_that_call_it(debug: bool) -> None:
+def told_by(program: str, **settings: str) -> str:
+    """What a process with Numba for GPUs prints that runs the program."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.replace("DEBUG", str(debug))],
-        env=dict(
-            os.environ, NUMBA_ENABLE_CUDASIM="0", PYSHMEM_DEVICE="cuda", PYSHMEM_KERNEL_STORE="none"
-        ),
+        [sys.executable, "-c", program],
+        env=os.environ | {"NUMBA_ENABLE_CUDASIM": "0", "PYSHMEM_DEVICE": "cuda"} | settings,
         capture_output=True,
         text=True,
         timeout=200,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.startswith("ok ")
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("debug", [False, True], ids=["release", "debug"])
+def test_each_module_is_compiled_once_and_behind_those_that_call_it(debug: bool) -> None:
+    told = told_by(PROGRAM.replace("DEBUG", str(debug)), PYSHMEM_KERNEL_STORE="none")
+    assert told.startswith("ok ")
 
 
 GRIDS = """
@@ -98,18 +102,8 @@ for kernel, options in ((routine, {}), (own, {}), (own, {"debug": True, "opt": F
 @pytest.mark.slow
 def test_a_kernel_with_a_grids_barrier_is_one_program(tmp_path) -> None:
     """A library that is linked makes it relocatable: each of its functions is a section then."""
-    done = subprocess.run(
-        [sys.executable, "-c", GRIDS],
-        env=os.environ
-        | {"NUMBA_ENABLE_CUDASIM": "0", "PYSHMEM_DEVICE": "cuda"}
-        | {"PYSHMEM_CACHE_DIR": str(tmp_path), "PYSHMEM_KERNEL_STORE": "text"},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    routine, own, debug = (json.loads(line) for line in done.stdout.splitlines())
+    told = told_by(GRIDS, PYSHMEM_CACHE_DIR=str(tmp_path), PYSHMEM_KERNEL_STORE="text")
+    routine, own, debug = (json.loads(line) for line in told.splitlines())
     assert routine[:2] == own[:2] == [True, False]
     assert not routine[3]
     assert not own[3]
@@ -162,18 +156,9 @@ def test_a_kernel_is_compiled_for_the_links_of_its_job(tmp_path) -> None:
     """Without the functions for PEs out of reach where there are none, and anew for a job with some."""
     jobs, seen = [2, 2, 0, 1, 2, 0], []
     for given in (jobs, [2]):
-        done = subprocess.run(
-            [sys.executable, "-c", LINKS.replace("JOBS", str(given))],
-            env=os.environ
-            | {"NUMBA_ENABLE_CUDASIM": "0", "PYSHMEM_DEVICE": "cuda"}
-            | {"PYSHMEM_CACHE_DIR": str(tmp_path), "PYSHMEM_KERNEL_STORE": "text"},
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        seen.append([json.loads(line) for line in done.stdout.splitlines()])
+        program = LINKS.replace("JOBS", str(given))
+        told = told_by(program, PYSHMEM_CACHE_DIR=str(tmp_path), PYSHMEM_KERNEL_STORE="text")
+        seen.append([json.loads(line) for line in told.splitlines()])
     rows, again = seen
     assert [links for links, *_ in rows] == [key for *_, key in rows] == jobs
     # What was compiled for some PEs out of reach is right in every job.

@@ -149,20 +149,24 @@ _OF_FLOAT: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-def _called(half: Any) -> Callable[..., Any]:
+def of_math(name: str, half: Any, kind: Any = HALF) -> None:
+    """``math.name`` of a number of that kind is ``half``, where Python has one of that name."""
+    if not hasattr(math, name):
+        return
+
     def body(value: Any) -> Any:
         return half(value)
 
-    return lambda context, builder, value: context.compile_internal(
-        builder, body, signature(HALF, HALF), [value]
-    )
+    def emit(context: Any, builder: Any, value: Any) -> Any:
+        return context.compile_internal(builder, body, signature(kind, kind), [value])
+
+    operator_of(getattr(math, name), kind, 1, emit, kind)
 
 
 for _name, _function in _OF_FLOAT.items():
     _half = _rounded(_function)
     function_of_cuda(f"fp16.h{_name}", _half)
-    if hasattr(math, _name):
-        operator_of(getattr(math, _name), HALF, 1, _called(_half))
+    of_math(_name, _half)
 for _name, _instruction in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("div", "fdiv")):
     function_of_cuda(f"fp16.h{_name}", emitted(2, _arithmetic(_instruction)))
 for _name, _sign in _SIGNS.items():

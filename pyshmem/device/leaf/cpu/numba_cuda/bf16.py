@@ -22,7 +22,7 @@ from numba.cuda.simulator import bf16 as of_numba
 from numba.extending import intrinsic
 
 from ....._foreign import numba_simulator
-from ..half_math import emitted, operator_of
+from ..half_math import emitted, of_math, operator_of
 from ..halves import bfloat16, round_bfloat16, rounded_to_odd
 from ..language import function_of_cuda
 from ..target import I16, I32, I64, LANGUAGE, MEANINGS, register_jitable
@@ -279,20 +279,10 @@ def _of_float(function: Callable[[Any], Any]) -> Any:
     return half
 
 
-def _called(half: Any) -> Callable[..., Any]:
-    def body(value: Any) -> Any:
-        return half(value)
-
-    return lambda context, builder, value: context.compile_internal(
-        builder, body, signature(bfloat16, bfloat16), [value]
-    )
-
-
 for _name, _inner in _OF_FLOAT.items():
     _half = _of_float(_inner)
     _offer(f"h{_name}", _half)
-    if hasattr(math, _name):
-        operator_of(getattr(math, _name), bfloat16, 1, _called(_half), bfloat16)
+    of_math(_name, _half, bfloat16)
 _offer("htanh_approx", LANGUAGE["bf16"].htanh)
 
 
