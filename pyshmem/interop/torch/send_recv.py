@@ -298,6 +298,7 @@ class Mailbox:
             for message in self._kept[sender]:
                 if message.tag == tag:
                     self._kept[sender].remove(message)
+                    self.receives.reads(sender)  # until ``received``, which takes that back
                     return sender, message, True
             following = self._received[sender] + 1
             word = int(lib.signal_fetch(self._arrived(sender)))
@@ -321,6 +322,7 @@ class Mailbox:
                 self._kept[sender].append(Message(tag, data))
         finally:
             self.receives.is_over(sender)
+            self._look_again()  # those from any source that left the sender out while it was read
 
     def _has_tag(self, sender: int, tag: int) -> bool:
         wait_for_word(self._arrived(sender), self._received[sender] + 1, None)  # it has: orders
@@ -339,8 +341,12 @@ class Mailbox:
     def received(self, number: int, sender: int | None) -> None:
         """The receive ``number`` is over; what others may take has changed."""
         if self.receives.over(number, sender):
-            where = self._changes(), 1, SignalOp.ADD, self._pes[self._me]
-            check(lib.ishmemx_signal_op(CTX_DEFAULT.handle, *where))
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """Wake this member's receives from any source."""
+        where = self._changes(), 1, SignalOp.ADD, self._pes[self._me]
+        check(lib.ishmemx_signal_op(CTX_DEFAULT.handle, *where))
 
     # ---- messages ----------------------------------------------------------------------------------
 
