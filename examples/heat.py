@@ -45,14 +45,19 @@ def heat_step(new, old, arrived, finished_steps, rows, up, rows_of_up, down, ban
     """One step. Rows 1..rows are this PE's; rows 0 and rows+1 belong to the neighbours, if any.
 
     Grid: x over columns; y = 0 and 1 are the first and the last row, the others `band` rows each.
-    arrived[0] counts the pieces that came from above, arrived[1] those from below.
+    arrived counts the pieces that came: from above and from below in even steps, then in odd ones.
+    Nothing orders a neighbour's pieces of two steps, and it may be one step ahead. Those two have
+    words of their own, so that a count is reached by the pieces of its step alone.
     """
     cols = new.shape[1]
     first = cuda.blockIdx.x * cuda.blockDim.x
     last = min(first + cuda.blockDim.x, cols)
     col = first + cuda.threadIdx.x
     inside = 0 < col < cols - 1
-    expected = cuda.gridDim.x * finished_steps  # pieces a neighbour has sent by now
+    # Of the step before this one: its words, and the pieces that a neighbour has added to each by now.
+    before = 2 * ((finished_steps + 1) % 2)
+    expected = cuda.gridDim.x * ((finished_steps + 1) // 2)
+    now = 2 * (finished_steps % 2)
 
     if cuda.blockIdx.y >= 2:
         begin = 2 + (cuda.blockIdx.y - 2) * band
@@ -69,9 +74,9 @@ def heat_step(new, old, arrived, finished_steps, rows, up, rows_of_up, down, ban
         return
     shmem.stage_begin("wait")
     if is_first and up >= 0:
-        shmem.signal_wait_until_work_group(arrived[0:1], shmem.CMP_GE, expected)
+        shmem.signal_wait_until_work_group(arrived[before : before + 1], shmem.CMP_GE, expected)
     if is_last and down >= 0:
-        shmem.signal_wait_until_work_group(arrived[1:2], shmem.CMP_GE, expected)
+        shmem.signal_wait_until_work_group(arrived[before + 1 : before + 2], shmem.CMP_GE, expected)
     shmem.stage_end("wait")
     row = 1 if is_first else rows
     shmem.stage_begin("edge")
@@ -82,10 +87,12 @@ def heat_step(new, old, arrived, finished_steps, rows, up, rows_of_up, down, ban
     shmem.stage_begin("put")
     if is_first and up >= 0:
         dest = new[rows_of_up + 1, first:last]
-        shmem.put_signal_nbi_work_group(dest, piece, arrived[1:2], 1, shmem.SIGNAL_ADD, up)
+        word = arrived[now + 1 : now + 2]
+        shmem.put_signal_nbi_work_group(dest, piece, word, 1, shmem.SIGNAL_ADD, up)
     if is_last and down >= 0:
         dest = new[0, first:last]
-        shmem.put_signal_nbi_work_group(dest, piece, arrived[0:1], 1, shmem.SIGNAL_ADD, down)
+        word = arrived[now : now + 1]
+        shmem.put_signal_nbi_work_group(dest, piece, word, 1, shmem.SIGNAL_ADD, down)
     shmem.stage_end("put")
 
 
@@ -144,7 +151,7 @@ class Heat:
         most_rows = share_of(0, job.n_pes, plate[0]).rows
         shape = (most_rows + 2, plate[1])
         self.fields = [pyshmem.zeros(shape, dtype=np.float32, heap="device") for _ in range(2)]
-        self.arrived = pyshmem.new_signal(2, heap="device")
+        self.arrived = pyshmem.new_signal(4, heap="device")
         self.threads = 256 if job.device == "cuda" else 64
         self.band = 32 if job.device == "cuda" else most_rows
         self.fill()
@@ -156,7 +163,7 @@ class Heat:
         start = initial(self.plate, self.share.begin - 1, self.share.rows + 2)
         for field in self.fields:
             pyshmem.put(field[: len(start)], start, self.job.my_pe)
-        pyshmem.put(self.arrived, np.zeros(2, np.uint64), self.job.my_pe)
+        pyshmem.put(self.arrived, np.zeros(4, np.uint64), self.job.my_pe)
         self.finished = 0
         pyshmem.barrier_all()
 

@@ -151,6 +151,15 @@ def meet_all() -> tuple[Effects, Effects]:
     return [("Q", None, None), *before], behind
 
 
+def orders_nothing(effects: Effects) -> Effects:
+    """A meeting as those who wait in it see it: nobody hears of anything, and nothing is complete.
+
+    Routines that are collective and promise no order, and what the library sets up for itself.
+    """
+    left = [one for one in effects if one[0] not in ("Q", "F")]
+    return [(*one[:4], "none", 0) if one[0] == "X" else one for one in left]
+
+
 # ---- put and get ---------------------------------------------------------------------------------
 
 
@@ -183,7 +192,7 @@ def _put(a: Arguments) -> Described:
         return [], None
     if pe == memory.me and dest.address == source.address:
         return reads(source, nelems), None  # to where it is
-    value = source.value() if nelems == 1 else None
+    value = source.value_of_each(nelems)
     sent = ("s", pe, heap, dest.ranges(offset, nelems), ctx, value, source.digest(nelems))
     return [*reads(source, nelems), sent], None
 
@@ -607,10 +616,13 @@ def _clear_lock(a: Arguments) -> Described:
 
 
 def _register(a: Arguments) -> Described:
-    """The array is a heap of its own from here on, by the name of this meeting on all members."""
+    """The array is a heap of its own from here on, by the name of this meeting on all members.
+
+    Members' arrays can be reached, and that is all that it promises.
+    """
     before, behind = meet(a["team"])
     name = ("registered", before[0][1])
-    return before, lambda made: [*behind, *memory.registered(made.array, name)]
+    return before, lambda made: [*orders_nothing(behind), *memory.registered(made.array, name)]
 
 
 def _unregister(a: Arguments) -> Described:
@@ -633,9 +645,10 @@ def _free(a: Arguments) -> Described:
 
 
 def _split(a: Arguments) -> Described:
+    """Teams come of meetings, but the specification has them order nothing."""
     parent = a["self"] if "self" in a else a["parent"]
     before, behind = meet(parent)
-    return before, lambda _: behind
+    return before, lambda _: orders_nothing(behind)
 
 
 def _to_numpy(a: Arguments) -> Described:

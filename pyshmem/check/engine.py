@@ -455,6 +455,7 @@ class Engine:
             self._access_word(call, event, pe, heap, low, high, op)
         if block is None or word is None:
             return
+        self._note_longer_write(word, pe, heap, low)
         released = self._released_to(call, pe)
         if fetched is not None or (at_once and op == "other"):  # of a value not known: all
             self._hear(call, word, event, None, fetched)
@@ -484,6 +485,16 @@ class Engine:
         one = Begun(op, value, self._released_to(call, pe), event)
         block.word(pe, low).begun.setdefault(call.agent, []).append(one)
 
+    def _note_longer_write(self, word: Word, pe: int, heap: int, low: int) -> None:
+        """The word was written last with others at once: of these it alone is known to be there."""
+        write = self._heaps[heap].shadow(pe).at(low).write
+        known = word.changes and write is not None and word.changes[-1].at >= write.at
+        if write is not None and not known and write.released is not None:
+            lane, number = write.event
+            at_once = self.lanes.of[lane].kind == Kind.AT_ONCE
+            one: Any = number if at_once else (number, low & ~7)
+            word.change("set", write.value, write.released, ((lane, one),), write.at, write)
+
     # ---- order -----------------------------------------------------------------------------------
 
     def _waited(self, call: _Call, heap: int, low: int, high: int, *wait: Any) -> None:
@@ -494,13 +505,7 @@ class Engine:
         if block is None or block.internal:
             return
         word = block.word(pe, low)
-        write = self._heaps[heap].shadow(pe).at(low).write
-        known = word.changes and write is not None and word.changes[-1].at >= write.at
-        if write is not None and not known and write.released is not None:
-            lane, number = write.event  # of a longer write, this word alone is known to be there
-            at_once = self.lanes.of[lane].kind == Kind.AT_ONCE
-            one: Any = number if at_once else (number, low & ~7)
-            word.change("set", write.value, write.released, ((lane, one),), write.at, write)
+        self._note_longer_write(word, pe, heap, low)
         ended = self._number(call, Kind.AT_ONCE, pe)
         for change in self._hear(call, word, ended, Wait(*wait), None):
             if change.plain is not None and self.agents[change.plain.agent][0] != call.pe:

@@ -34,6 +34,11 @@ _CACHE, _DROP = opcode.opmap.get("CACHE", -1), opcode.opmap["POP_TOP"]
 ROOM = 1 << 40
 #: Are the library's own kernels of Triton followed, in the place of what their routines promise?
 internals = False
+#: Where the library makes for itself what it needs, by calls that programs have too; of these folders
+#: ``_MADE_FOR_PROGRAMS`` what programs ask for, and below ``_BETWEEN`` lies what they call.
+_SET_UP = ("fused/", "_torch/", "host/collectives/agreement.py")
+_MADE_FOR_PROGRAMS = ("_torch/tensors.py", "_torch/record.py")
+_BETWEEN = ("check/", "_core/", "host/", *_MADE_FOR_PROGRAMS)
 _KERNELS, _NO_KERNELS = ("triton/", "fused/"), ("triton/interpreter/", "triton/primitives/")
 now = time.monotonic_ns  # one clock for all PEs of a host
 #: Of a thread: ``call`` says that it is in a routine, whose own accesses are not recorded.
@@ -207,6 +212,22 @@ def is_internal(folders: tuple[str, ...]) -> bool:
         own = name.removeprefix(tracebacks.PACKAGE)
         if not own.startswith(folders):
             return not own.startswith("interop" + os.sep)
+        frame = frame.f_back
+    return False
+
+
+def is_set_up() -> bool:
+    """Is the caller called by the library for its own sake? What is ordered so is no promise of it.
+
+    Where the library's own kernels are followed it is what they stand on.
+    """
+    frame: Any = None if internals else sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(tracebacks.PACKAGE):
+        own = frame.f_code.co_filename.removeprefix(tracebacks.PACKAGE)
+        if own.startswith(_SET_UP) and not own.startswith(_MADE_FOR_PROGRAMS):
+            return True
+        if not own.startswith(_BETWEEN):
+            return False
         frame = frame.f_back
     return False
 

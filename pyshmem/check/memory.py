@@ -18,6 +18,7 @@ from .._core.arrays.checks import place
 from .._core.library import ffi, lib
 
 _MOST_DIGESTED = 64 << 20  # bytes of a put
+_MOST_FLAGS = 1024  # elements of one put that are looked at for a value that all have
 _MOST_RANGES = 1024  # of one access to an array with gaps; of more, the first
 
 
@@ -110,6 +111,17 @@ class Span:
     def value(self) -> int | None:
         """Element 0, if that is an integer that may be waited for."""
         return peek(self.address, self.dtype)
+
+    def value_of_each(self, nelems: int) -> int | None:
+        """What each of ``nelems`` elements is, as of flags that are set at once."""
+        if nelems == 1:
+            return self.value()
+        if self.dtype.kind not in "iu" or not 0 < nelems <= min(self.nelems, _MOST_FLAGS):
+            return None
+        nbytes = nelems * self.dtype.itemsize
+        data = ffi.buffer(ffi.cast("char *", self.address), nbytes)
+        some = np.frombuffer(data, self.dtype)
+        return int(some[0]) if (some == some[0]).all() else None
 
     def digest(self, nelems: int) -> int | None:
         """What tells other elements from these; None: they are very many."""

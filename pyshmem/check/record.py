@@ -26,8 +26,9 @@ from ..host.memory import heap
 from ..host.teams.contexts import Context
 from ..host.teams.team import Channel, Team
 from . import effects, memory, streams
+from . import log as check_log
 from .delivery import lanes
-from .log import Log, is_internal, now
+from .log import Log, is_internal, is_set_up, now
 from .log import inside as _inside
 
 if TYPE_CHECKING:
@@ -198,6 +199,8 @@ def _call_recorded(
         before, after = describe(given)
     except effects.REFUSED:
         return function(*args, **named)
+    if is_set_up():
+        before, after = effects.orders_nothing(before), _orders_nothing(after)
     recorder = log()
     if before:
         recorder.write(now(), 0, name, before)
@@ -218,6 +221,11 @@ def _call_recorded(
     return result
 
 
+def _orders_nothing(after: Any) -> Any:
+    """``after``, of a call that the library makes for itself."""
+    return after and (lambda result: effects.orders_nothing(after(result)))
+
+
 def _given_up(array: Any, **_: Any) -> list[tuple[Any, ...]]:
     """The effect of ``realloc`` on the array that it is given: its old name is no longer to be used."""
     try:
@@ -228,7 +236,10 @@ def _given_up(array: Any, **_: Any) -> list[tuple[Any, ...]]:
 
 
 def _allocating(name: str, function: Any) -> Any:
-    """Allocation is a barrier of all PEs, and what it returns is new memory."""
+    """Allocation is a barrier of all PEs, and what it returns is new memory.
+
+    What the library allocates for itself, some first call of its own, is no barrier of the program's.
+    """
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
@@ -236,6 +247,8 @@ def _allocating(name: str, function: Any) -> Any:
         recorder, internal = log(), is_internal(_MEMORY)
         is_set = internal or name != "allocate" or bool(named.get("zero")) or "values" in named
         before, behind = effects.meet_all()
+        if (internal or outer) and not check_log.internals:
+            before, behind = (effects.orders_nothing(one) for one in (before, behind))
         if name == "realloc":
             before += _given_up(*args[:1], **named)
         shown = args[0] if name == "allocate" and args else name

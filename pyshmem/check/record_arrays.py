@@ -47,6 +47,7 @@ _LOOKING = frozenset(
 #: NumPy's functions that write their first argument, in part or whole.
 _CHANGING = frozenset(("copyto", "put", "putmask", "place", "fill_diagonal", "put_along_axis"))
 #: Elements of the largest array of which lists of indices are followed.
+_MOST_FLAGS = 1024  # elements that are looked at for a value that all get
 _MOST_INDEXED = 1 << 22
 
 
@@ -88,12 +89,13 @@ class _Recorder:
 
 
 def _value(array: np.ndarray[Any, Any], value: Any) -> int | None:
-    """What one element becomes, if it may be waited for."""
-    if array.size != 1 or array.dtype.kind not in "iu" or np.size(value) != 1:
+    """What each element becomes, if it may be waited for."""
+    if array.dtype.kind not in "iu" or np.size(value) not in (1, min(array.size, _MOST_FLAGS)):
         return None
     try:
-        return int(np.asarray(value).reshape(-1)[0])
-    except (TypeError, ValueError, OverflowError):
+        some = np.asarray(value).reshape(-1)
+        return int(some[0]) if (some == some[0]).all() else None
+    except (TypeError, ValueError, OverflowError, IndexError):
         return None
 
 

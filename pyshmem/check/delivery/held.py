@@ -482,7 +482,9 @@ def _ready(given: Any, effect: Any) -> bool:
 
 
 def _fits(given: Any, atomic: bool) -> bool:
-    """Are the types those that a routine takes? Else that of kernels says what is wrong."""
+    """Are types and count those that a routine takes? Else that of kernels says what is wrong."""
+    if (given.get("nelems") or 0) < 0:
+        return False
     arrays = [array for key in ("dest", "source") if (array := given.get(key)) is not None]
     kinds = {array.dtype for array in arrays if isinstance(array, np.ndarray)}
     return len(kinds) < 2 and not (atomic and any(kind.itemsize < 4 for kind in kinds))
@@ -504,4 +506,4 @@ def _is_long_enough(given: Any) -> bool:
         return False
     if nelems is None or "sst" in given:
         return arrays[1] is None or "sst" in given or arrays[1].size <= arrays[0].size
-    return all(array is None or array.size >= nelems for array in arrays)
+    return all(array is None or array.size >= nelems >= 0 for array in arrays)

@@ -26,6 +26,7 @@ def to_the_next(ctx, pe, source, dest, sig, word, old, pes):
     shmem.put_signal_nbi(dest[14:], source[14:], sig, 8, shmem.SIGNAL_ADD, pe, ctx=ctx)
     old[0] = shmem.atomic_fetch_add(word, 5, pe, ctx=ctx)
     shmem.atomic_or(word, 64, pe, ctx=ctx)
+    shmem.quiet(ctx)  # a fence orders nothing that a non-blocking operation fetches
     shmem.atomic_fetch_nbi(old[1:], word, pe, ctx=ctx)
     pes[0] = pe
     shmem.quiet(ctx)

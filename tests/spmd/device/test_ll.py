@@ -16,6 +16,7 @@ import pyshmem
 from pyshmem import cutover
 from pyshmem import device as shmem
 from pyshmem._core.contract import SIZES
+from pyshmem._core.library import checks_deliver
 from pyshmem.device import state
 from pyshmem.device.leaf.backend import CPU, SIM
 
@@ -220,6 +221,8 @@ def test_a_protocol_that_looks_at_one_flag_is_found_out(job, place, show, p2p, m
 
     if job.n_pes == 1 or not p2p:
         pytest.skip("nobody sends data with flags in it")
+    if checks_deliver():
+        pytest.skip("no PE runs while another one stores: they take turns")
     monkeypatch.setattr(packets, "torn", slow)
     monkeypatch.setattr(ll, "load_packet", one_flag)
     counts = place(np.zeros(1, np.int64))
