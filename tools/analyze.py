@@ -33,10 +33,6 @@ KNOWN = (
     ("native/src/transport/openshmem/library.c", "leak", "what strdup gave is freed in the second loop"),
     ("native/src/transport/ucx/transfer.c", "leak", "what realloc gave is in `asked` before calloc"),
     ("native/src/join/variables.c", "NULL", "a launcher is taken only where both its variables are set"),
-    (
-        "native/src/ops/register.c", "NULL",
-        "who has found nothing has told 0, and that ends it for all one loop before",
-    ),
     ("native/src/ops/amo_by_owner.c", "NULL", "the row is this PE's own: its arena is always mapped"),
 )  # fmt: skip
 

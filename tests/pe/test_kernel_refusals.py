@@ -194,3 +194,64 @@ def test_the_host_is_told_that_it_calls_what_kernels_call(
     lines = done.stdout.splitlines()
     assert len(lines) >= 7
     assert set(lines) == {told + "pyshmem.my_pe(), pyshmem.put(...)"}
+
+
+#: What a GPU has of shifts by more bits than there are, and of a number in place of an array.
+FAR_SHIFTS = """
+import numpy as np
+import pyshmem
+from numba import cuda
+import pyshmem.device
+
+@cuda.jit
+def shifts(count, whole):
+    whole[0] = 3 << count
+    whole[1] = whole[4] >> count
+    whole[2] = np.uint64(7) << np.uint64(count)
+    x = whole[5]
+    x <<= count
+    whole[3] = x
+
+@cuda.jit
+def counts(whole):
+    whole[0] = np.count_nonzero(whole[1])
+
+@cuda.jit
+def widens(count, real):
+    real[0] = 1 << count
+
+with pyshmem.init():
+    for count in (1, 62, 63, 64, 65, 127, 200):
+        whole = np.array([9, 9, 9, 9, -5, 3])
+        shifts[1, 1](count, whole)
+        left = [(n << count) % 2**64 for n in (3, 7, 3)] if count < 64 else [0, 0, 0]
+        left = [n - 2**64 if n >> 63 else n for n in left]
+        assert whole[:4].tolist() == [left[0], -5 >> min(count, 63), left[1], left[2]], (count, whole)
+    try:
+        counts[1, 1](whole)
+    except TypeError as error:
+        print("numpy.count_nonzero of a number" in str(error))
+    real = np.zeros(1)
+    try:
+        widens[1, 1](64, real)
+        print(real[0])
+    except OverflowError as error:
+        print(str(error).partition(" has ")[2])
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "told"),
+    [
+        ("cpu", "0.0"),
+        (
+            "sim",
+            "more than the 64 bits of a kernel's integers: a shift by 64 or more leaves 0 on a GPU",
+        ),
+    ],
+)
+def test_shifts_by_more_bits_than_there_are_leave_nothing(
+    device: str, told: str, run_pes: Callable
+) -> None:
+    done = run_pes(1, FAR_SHIFTS, device=device, check=True, timeout=120)
+    assert done.stdout == f"True\n{told}\n"

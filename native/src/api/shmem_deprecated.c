@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "api/shell.h"
+#include "base/status.h"
 #include "collectives/active_set.h"
 #include "ishmemx.h"
 
@@ -63,13 +64,13 @@ DATA(64)
 #define TYPE_complexf   ISHMEMX_TYPE_COMPLEXF
 #define TYPE_complexd   ISHMEMX_TYPE_COMPLEXD
 
-#define REDUCE(_name, _verb, _op, _ctype)                                                                  \
-    ROUTINE(void, _name##_##_verb##_to_all, _ctype *dest, const _ctype *source, int nreduce, int PE_start, \
-            int logPE_stride, int PE_size, _ctype *pWrk, long *pSync) {                                    \
-        SET;                                                                                               \
-        (void)pWrk;                                                                                        \
-        SHELL(pysh_set_reduce(&set, ISHMEMX_REDUCE_##_op, TYPE_##_name, dest, source,                      \
-                              nreduce < 0 ? 0 : (size_t)nreduce));                                         \
+#define REDUCE(_name, _verb, _op, _ctype)                                                                              \
+    ROUTINE(void, _name##_##_verb##_to_all, _ctype *dest, const _ctype *source, int nreduce, int PE_start,             \
+            int logPE_stride, int PE_size, _ctype *pWrk, long *pSync) {                                                \
+        SET;                                                                                                           \
+        (void)pWrk;                                                                                                    \
+        SHELL(nreduce < 0 ? pysh_fail(ISHMEMX_ERR_ARGUMENT, "nreduce is %d, not at least 0", nreduce)                  \
+                          : pysh_set_reduce(&set, ISHMEMX_REDUCE_##_op, TYPE_##_name, dest, source, (size_t)nreduce)); \
     }
 #define BITS(_name, _ctype) \
     REDUCE(_name, and, AND, _ctype) REDUCE(_name, or, OR, _ctype) REDUCE(_name, xor, XOR, _ctype)

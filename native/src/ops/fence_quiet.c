@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "base/state.h"
+#include "base/status.h"
 #include "node/enter.h"
 #include "ops/rma.h"
 #include "teams/ctx.h"
@@ -31,6 +32,8 @@ int ishmemx_pe_quiet(ishmemx_ctx_t ctx, const int *pes, size_t n_pes) {
     PYSH_ENTER();
     if (!ctx || !n_pes)
         return ISHMEMX_OK;
+    if (!pes)
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "there are no numbers of %zu PEs", n_pes);
     for (size_t i = 0; i < n_pes; i++)
         if ((status = pysh_ctx_pe(ctx, pes[i], &world)))
             return status;

@@ -179,15 +179,19 @@ class Iris(Creators):
         check_group(group, self.num_ranks)
         ccl.barrier_kernel[(1,)](shmem.context())
 
-    def broadcast(self, value: Any, source_rank: int = 0, *, src: int | None = None) -> Any:
+    def broadcast(
+        self, value: Any, source_rank: int | None = None, *, src: int | None = None
+    ) -> Any:
         """``value`` of ``source_rank``: anything that pickles.
 
         Of a tensor a NumPy array, or, of a dtype that NumPy does not have, a tensor in host memory.
-        ``src`` is another name of ``source_rank``, as later collectives of Iris have it. What cannot be
-        sent is an error on all ranks.
+        ``src`` is another name of ``source_rank``, as later collectives of Iris have it; without either
+        it is rank 0. What cannot be sent is an error on all ranks.
         """
-        if src is not None:
-            source_rank = src
+        if src is not None and source_rank is not None:
+            raise TypeError("broadcast: source_rank and src are two names of one number; give one")
+        source_rank = source_rank if src is None else src
+        source_rank = 0 if source_rank is None else source_rank
         data, error = None, None
         if self.cur_rank == source_rank:
             try:

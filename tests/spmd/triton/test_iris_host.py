@@ -191,3 +191,9 @@ def test_what_cannot_be_broadcast_is_told_on_all_ranks(ctx):
     with pytest.raises((ValueError, AttributeError, TypeError)):
         ctx.broadcast((lambda: 1) if ctx.cur_rank == root else None, src=root)
     assert ctx.broadcast(ctx.cur_rank, root) == root
+
+
+def test_the_root_of_a_broadcast_has_one_name_at_a_time(ctx):
+    assert ctx.broadcast(ctx.cur_rank) == 0
+    with pytest.raises(TypeError, match="source_rank and src are two names of one"):
+        ctx.broadcast(ctx.cur_rank, 0, src=ctx.num_ranks - 1)

@@ -6,6 +6,7 @@ A name is a marker, whose meaning is an overload. What is in no table here raise
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Callable
 from types import ModuleType
@@ -35,6 +36,7 @@ from .target import (
     LANGUAGE,
     LOWER,
     NAME,
+    OWN,
     VOID,
     call,
     register_jitable,
@@ -522,6 +524,31 @@ def _ffs(builder: Any, value: Any, width: int) -> Any:
 
 
 _of_bits("popc", lambda b, v, w: b.ctpop(v), types.int32)
+
+
+def _shift(called: Any, left: bool, *kinds: Any) -> None:
+    """By all its bits or more none of a number is left, as on GPUs; processors take the count's rest."""
+
+    @OWN.lower(called, *kinds)
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        value, count = (
+            context.cast(builder, given, kind, sig.return_type)
+            for given, kind in zip(args, sig.args, strict=True)
+        )
+        one, signed = value.type, sig.return_type.signed
+        fits = builder.icmp_unsigned("<", count, one(one.width))
+        most = builder.select(fits, count, one(one.width - 1))
+        if not left and signed:
+            return builder.ashr(value, most)
+        return builder.select(fits, (builder.shl if left else builder.lshr)(value, most), one(0))
+
+
+for _kind in types.integer_domain:
+    for _count in (types.int64, types.uint64):  # all that Numba's typing has
+        for _called in (operator.lshift, operator.ilshift):
+            _shift(_called, True, _kind, _count)
+        for _called in (operator.rshift, operator.irshift):
+            _shift(_called, False, _kind, _count)
 
 
 @overload_method(types.Integer, "bit_count", target=NAME)

@@ -20,6 +20,7 @@ from numba import cuda, types
 from numba.core import cgutils, errors, typing
 from numba.core.decorators import jit
 from numba.core.dispatcher import Dispatcher
+from numba.core.imputils import Registry
 from numba.core.registry import CPUTarget
 from numba.core.target_extension import (
     CPU,
@@ -48,6 +49,8 @@ NAME = "pyshmem_cpu"
 LOWER: dict[str, Any] = {}
 #: What ``numba.cuda`` has in kernels, by name; ``language`` fills it.
 LANGUAGE: dict[str, Any] = {}
+#: Implementations that differ from those of Numba's CPU; ``language`` fills it.
+OWN = Registry("pyshmem_cpu")
 #: What stands for a value of Numba's in kernels, or None; ``libdevice`` and ``vectors`` add to it.
 MEANINGS: list[Callable[[Any], Any]] = []
 RANK = ffi.offsetof("ishmemx_cpu_thread_t", "rank")
@@ -190,6 +193,7 @@ class _Context(numba_cpu.KernelContext):
     def load_additional_registries(self) -> None:
         super().load_additional_registries()
         self.install_registry(halves.registry)
+        self.install_registry(OWN)
 
     def get_getattr(self, typ: Any, attr: str) -> Any:
         if not isinstance(typ, types.Module) or typ.pymod is not cuda:

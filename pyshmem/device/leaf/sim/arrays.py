@@ -125,6 +125,11 @@ class KernelArray(np.ndarray):
             _refuse_index(index, False)
         if isinstance(value, float) and self.dtype.kind in "iu":
             _refuse_division()
+        if type(value) is int and self.dtype.kind == "f" and value >> 64 not in (0, -1):
+            raise OverflowError(
+                f"{value} has more than the 64 bits of a kernel's integers: a shift by 64 or more "
+                "leaves 0 on a GPU"
+            )
         put = super().__setitem__
         if type(index) is not int:
             put = np.ndarray.view(self, np.ndarray).__setitem__  # which reads no part
@@ -285,12 +290,12 @@ def _refuse_division() -> None:
 
 def _wrapped(value: Any, dtype: np.dtype) -> Any:
     """An integer as a GPU stores it: the bits that there is room for."""
-    if not isinstance(value, int) or dtype.kind not in "iu":
+    if not is_integer(value) or dtype.kind not in "iu":
         raise OverflowError(
             f"{value} is outside {dtype}, and what a GPU stores of it is not defined"
         )
     bits = 8 * dtype.itemsize
-    low = value & (1 << bits) - 1
+    low = int(value) & (1 << bits) - 1
     return low - (1 << bits) if dtype.kind == "i" and low >> bits - 1 else low
 
 

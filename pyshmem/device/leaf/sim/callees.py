@@ -48,6 +48,7 @@ REDUCTIONS = (
     np.std,
     np.var,
     np.nansum,
+    np.count_nonzero,
     np.argmax,
     np.argmin,
     np.size,
