@@ -140,6 +140,10 @@ def integer_of(name: str, value: Any) -> int:
 
     Raises: TypeError (no integer).
     """
+    if isinstance(
+        value, np.ma.MaskedArray
+    ):  # whose index is that of the element that does not count
+        raise TypeError(f"{name} is masked; give the value itself, as np.ma.getdata does")
     try:
         return operator.index(value)
     except TypeError:

@@ -38,8 +38,12 @@ def element_of(dtype: np.dtype[Any], value: Any, name: str = "value") -> np.ndar
 def fitting(dtype: np.dtype[Any], value: Any, name: str = "fill_value") -> None:
     """Refuse one Python integer that an integer dtype cannot hold: older NumPy and ml_dtypes wrap it.
 
+    And what is masked, whose elements do not count.
+
     Other values of new arrays go by NumPy's rules, of which its users know.
     """
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} is masked; give the value itself, as np.ma.getdata does")
     if isinstance(value, int) and _maker_of(dtype) is _integer:
         _integer(dtype, value, name)
 

@@ -45,7 +45,7 @@ class Intish:
 
 NO_INTEGERS = (
     0.9, np.float32(0.9), np.float64(1.0), np.longdouble(0.9), Fraction(9, 10), Decimal("0.9"),
-    np.array(0.9), Intish(), "1", 1j, np.ma.masked,
+    np.array(0.9), Intish(), "1", 1j, np.ma.masked, np.ma.array(0, mask=True), np.ma.array(0),
     np.array([0.0]), np.datetime64(0, "s"), np.timedelta64(0, "s"), ml_dtypes.bfloat16(0),
 )  # fmt: skip
 
@@ -240,6 +240,12 @@ def test_a_masked_array_makes_no_array() -> None:
         pyshmem.array(np.ma.masked_array([1.0, 2.0], [0, 1]))
     with pytest.raises(TypeError, match="array is a masked array"):
         pyshmem.to_numpy(np.ma.masked_array([1.0, 2.0], [0, 1]))
+    for hidden in (np.ma.masked, np.ma.array(5, mask=True), np.ma.array([5, 6])):
+        for dtype in (None, np.int64, np.float32, "S2"):
+            with pytest.raises(TypeError, match="fill_value is masked"):
+                pyshmem.full(2, hidden, dtype)
+    with pytest.raises(TypeError, match="shape is masked"):
+        pyshmem.zeros(np.ma.array(3, mask=True))  # type: ignore[arg-type, unused-ignore]
 
 
 #: Objects that are no arrays, with the way to one.

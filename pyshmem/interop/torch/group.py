@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -104,6 +105,8 @@ class Group:
         self._n_calls = 0  # collectives so far that can be compared
         self._stream_calls = ctypes.c_int64(0)  # collectives so far on a GPU; C++ counts them too
         self._to_self = 0  # messages to this rank that no recv is for yet
+        # Of what threads of the program count and make: queues, messages to itself, receives in order.
+        self._lock = threading.RLock()
         self._begun: list[Any] | None = None  # works since _start_coalescing
         self._store, self._barriers = store, 0
         exchange = StoreExchange(store, rank, size)
@@ -308,14 +311,22 @@ class Group:
 
     def _queue(self, kind: str, queue: Any) -> Any:
         key = kind, queue
-        if key not in self._queues:
-            name = f"pyshmem {self._name} {queue}"
-            self._queues[key] = (
-                self._queues_of.HostQueue(name)
-                if kind == "cpu"
-                else self._queues_of.StreamQueue(torch.cuda.Stream(torch.device("cuda", self._gpu)))
-            )
-        return self._queues[key]
+        with self._lock:  # two queues of one key would do its calls side by side
+            found = self._queues.get(key)
+            if found is None:
+                assert self.team  # refuses a group that another thread has destroyed since
+                found = self._queues[key] = self._new_queue(kind, f"pyshmem {self._name} {queue}")
+            return found
+
+    def _new_queue(self, kind: str, name: str) -> Any:
+        if kind == "cpu":
+            return self._queues_of.HostQueue(name)
+        return self._queues_of.StreamQueue(torch.cuda.Stream(torch.device("cuda", self._gpu)))
+
+    def _made(self) -> list[tuple[str, Any]]:
+        """The queues so far, each with its kind of device."""
+        with self._lock:
+            return [(kind, queue) for (kind, _), queue in self._queues.items()]
 
     def _rank_of(self, name: str, given: Any) -> int:
         """A rank of this group; torch looks at those of subgroups alone, and never at ``group_dst``.
@@ -342,15 +353,21 @@ class Group:
         """
         tensor = one_of("send", tensors)
         to, tag = self._rank_of("send: dst", to), tag_of("send", tag)
-        if to == self._rank:
-            self._to_self += 1
 
         def call(heap: Heap, stream: Any) -> None:
             if self._heaps["cpu"].mailbox.has_left(to):
                 heap.mailbox.refuse_send(to)
             heap.mailbox.send(tensor, to, tag, stream)
 
-        return self._run(call, tensors, queue=("to", to))
+        work = self._run(call, tensors, queue=("to", to))
+        if to == self._rank:
+            self._count_to_self(1)
+        return work
+
+    def _count_to_self(self, more: int) -> None:
+        """One that this rank sends itself, or receives; calls that are refused count for nothing."""
+        with self._lock:
+            self._to_self += more
 
     def recv(self, tensors: Tensors, sender: int, tag: int = 0) -> Any:
         """Receive the next message of a member.
@@ -360,19 +377,21 @@ class Group:
         """
         tensor = one_of("recv", tensors)
         sender, tag = self._rank_of("recv: src", sender), tag_of("recv", tag)
-        if sender == self._rank:
-            if not self._to_self:
-                raise ValueError(f"recv: src is this rank, {sender}, which has sent itself nothing")
-            self._to_self -= 1
-        if self._kind(tensors) == "cpu":
-            return self._receive(tensor, sender, tag)
+        if sender == self._rank and not self._to_self:
+            raise ValueError(f"recv: src is this rank, {sender}, which has sent itself nothing")
 
         def call(heap: Heap, stream: Any) -> None:
             if self._heaps["cpu"].mailbox.has_left(sender):
                 heap.mailbox.refuse_receive(sender)
             heap.mailbox.receive(tensor, sender, tag, stream)
 
-        return self._run(call, tensors, queue=("from", sender))
+        if self._kind(tensors) == "cpu":
+            work = self._receive(tensor, sender, tag)
+        else:
+            work = self._run(call, tensors, queue=("from", sender))
+        if sender == self._rank:
+            self._count_to_self(-1)
+        return work
 
     def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Any:
         """Receive the next message with this tag, whoever sends it; its work says who, ``_source_rank``.
@@ -390,15 +409,15 @@ class Group:
 
     def _receive(self, tensor: torch.Tensor, sender: int | None, tag: int) -> Any:
         """A receive on the host; None: from any source. Its call returns the sender."""
-        mailbox = self._heaps["cpu"].mailbox
-        number = mailbox.receives.called(sender, tag)
+        assert self.team  # refuses a group that was destroyed
+        mailbox, number = self._heaps["cpu"].mailbox, 0
 
         def call(heap: Heap, stream: Any) -> int:
             found, message = sender, None
             try:
                 if found is None:
                     found, message = mailbox.take_any(tag, number)
-                    self._to_self -= found == self._rank
+                    self._count_to_self(-(found == self._rank))
                 else:
                     mailbox.await_turn(found, number)
                     message = mailbox.kept(found)
@@ -407,18 +426,19 @@ class Group:
                 mailbox.received(number, found)
             return found
 
-        try:
-            return self._run(
-                call, [tensor], queue=("any", tag) if sender is None else ("from", sender)
-            )
-        except BaseException:
-            mailbox.received(number, sender)
-            raise
+        queue = ("any", tag) if sender is None else ("from", sender)
+        with self._lock:  # a queue has receives in the order of their numbers
+            number = mailbox.receives.called(sender, tag)
+            try:
+                return self._run(call, [tensor], queue=queue)
+            except BaseException:
+                mailbox.received(number, sender)
+                raise
 
     def barrier(self, opts: Any = None) -> Any:
         """Wait until all members have come so far, and this PE's calls on a GPU are done."""
         team = self.team
-        on_gpu = [queue for (kind, _), queue in self._queues.items() if kind == "cuda"]
+        on_gpu = [queue for kind, queue in self._made() if kind == "cuda"]
 
         def call(heap: Any, stream: Any) -> None:
             for queue in on_gpu:
@@ -484,7 +504,7 @@ class Group:
         self.recorder = None
         if members is None:
             return
-        for (kind, _), queue in self._queues.items():
+        for kind, queue in self._made():
             queue.close() if kind == "cpu" else queue.synchronize()
         self._queues.clear()
         try:
@@ -516,6 +536,6 @@ class Group:
         if members is not None and runtime.initialized():
             check(lib.ishmemx_team_leave(members.team.handle))
         self._tell_leaving()
-        for (kind, _), queue in self._queues.items():
+        for kind, queue in self._made():
             if kind == "cpu":
                 queue.close(wait=False)

@@ -10,6 +10,10 @@ A message is for the receive that was called first of those it fits: one from it
 source with its tag. What a receive from any source can take changes with the others that are under way:
 a word of the member's own tells it to look again.
 
+A number counts once its piece is there: a wait that fails changes nothing, and the message may be sent
+or received again. One that fails after its head ends the messages of that pair, whose pieces would be
+taken for those of the next.
+
 Who leaves the group sets the words that its peers wait for once more, to ``LEFT`` and the last number:
 nobody waits for it any longer, and who needed more than that fails.
 """
@@ -19,12 +23,14 @@ from __future__ import annotations
 import struct
 import threading
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
 
 from ..._core.arrays.checks import stream_handle
-from ..._core.errors import MismatchError, UnsupportedError
+from ..._core.errors import MismatchError, ShmemError, UnsupportedError
 from ..._core.library import Cmp, SignalOp, check, check_value, lib
 from ..._torch.arguments import as_bytes
 from ..._torch.staging import Target, capturing, flat
@@ -57,7 +63,8 @@ class Receives:
         self._n_calls = 0
         self._given: list[deque[int]] = [deque() for _ in range(n_members)]  # numbers, by sender
         self._any: dict[int, int] = {}  # tags, by number
-        self._reads: set[int] = set()  # senders of whom a message is read by one that had to choose
+        # By sender, the receive that reads a message of it, having had to choose.
+        self._reads: dict[int, int] = {}
 
     def called(self, sender: int | None, tag: int) -> int:
         """The number of a receive, from any source where ``sender`` is None."""
@@ -74,19 +81,23 @@ class Receives:
         with self.changed:
             if self._any.pop(number, None) is None and sender is not None:
                 self._given[sender].remove(number)
-            self._reads.discard(-1 if sender is None else sender)
-            self.changed.notify_all()
+            self._forget_reads(number)
             return bool(self._any)
 
-    def is_over(self, sender: int) -> None:
-        """The sender's message has been read, and kept."""
+    def is_over(self, number: int) -> None:
+        """The message that the receive ``number`` read has been kept."""
         with self.changed:
-            self._reads.discard(sender)
-            self.changed.notify_all()
+            self._forget_reads(number)
 
-    def reads(self, sender: int) -> None:
-        """A receive that had to choose takes the sender's next message."""
-        self._reads.add(sender)
+    def _forget_reads(self, number: int) -> None:
+        """Its own alone: of another sender's message, or this one's, another receive may be reading."""
+        for sender in [sender for sender, reader in self._reads.items() if reader == number]:
+            del self._reads[sender]
+        self.changed.notify_all()
+
+    def reads(self, sender: int, number: int) -> None:
+        """The receive ``number``, which had to choose, takes the sender's next message."""
+        self._reads[sender] = number
 
     def is_read(self, sender: int) -> bool:
         """Whether one does."""
@@ -123,6 +134,9 @@ class Mailbox:
         self.receives, self._turn = Receives(n), 0
         # Messages with a tag that a receive from any source had no use for, in the order they came.
         self._kept: list[deque[Message]] = [deque() for _ in range(n)]
+        self._cut_to: set[int] = set()  # members to whom, and from whom, a message has been cut off
+        self._cut_from: set[int] = set()
+        self._leaves = False
         self._words.zero_()
 
     def _arrived(self, sender: int) -> int:
@@ -146,7 +160,7 @@ class Mailbox:
     # ---- pieces ------------------------------------------------------------------------------------
 
     def _send_piece(self, to: int, piece: torch.Tensor, stream: Any) -> None:
-        self._sent[to] = number = self._sent[to] + 1
+        number = self._sent[to] + 1
         if number > 2:
             found = wait_for_word(self._taken(to), number - 2, stream)
             _refuse_left(found, LEFT, f"send to rank {to}", to)
@@ -157,20 +171,29 @@ class Mailbox:
             check(lib.ishmemx_put_signal(context, *where))
         else:
             run(lib.ishmemx_put_signal_on_stream, context, *where, stream_handle(stream))
+        self._sent[to] = number
+        if self._leaves:  # its word may be what ``leave`` has set
+            self._set(word, LEFT | number, to, stream)
 
     def _await_piece(self, sender: int, stream: Any) -> torch.Tensor:
-        self._received[sender] = number = self._received[sender] + 1
+        number = self._received[sender] + 1
         found = wait_for_word(self._arrived(sender), number, stream)
         _refuse_left(found, number, f"recv from rank {sender}", sender)
+        self._received[sender] = number
         return self._box(sender, number)
 
     def _free_piece(self, sender: int, stream: Any) -> None:
-        where = self._taken(self._me), self._received[sender], SignalOp.SET, self._pes[sender]
-        context = CTX_DEFAULT.handle
+        word, number = self._taken(self._me), self._received[sender]
+        self._set(word, number, sender, stream)
+        if self._leaves:
+            self._set(word, LEFT | number, sender, stream)
+
+    def _set(self, word: int, number: int, member: int, stream: Any) -> None:
+        where = CTX_DEFAULT.handle, word, number, SignalOp.SET, self._pes[member]
         if stream is None:
-            check(lib.ishmemx_signal_op(context, *where))
+            check(lib.ishmemx_signal_op(*where))
         else:
-            run(lib.ishmemx_signal_op_by_driver, context, *where, stream_handle(stream))
+            run(lib.ishmemx_signal_op_by_driver, *where, stream_handle(stream))
 
     # ---- members that have left --------------------------------------------------------------------
 
@@ -178,9 +201,10 @@ class Mailbox:
         """Tell the others that this member sends and takes no more, and after how many ``calls``.
 
         What it has sent before is complete: ``stream``, where its messages are, has been waited for.
+        Threads of a group that is aborted may be sending still: each tells the same behind its piece.
         """
-        context = CTX_DEFAULT.handle
-        for member, pe in enumerate(self._pes):
+        self._leaves = True
+        for member in range(len(self._pes)):
             if member == self._me:
                 continue
             for word, number in (
@@ -188,12 +212,7 @@ class Mailbox:
                 (self._arrived(self._me), self._sent[member]),
                 (self._taken(self._me), self._received[member]),
             ):
-                where = word, LEFT | number, SignalOp.SET, pe
-                if stream is None:
-                    check(lib.ishmemx_signal_op(context, *where))
-                else:
-                    handle = stream_handle(stream)
-                    run(lib.ishmemx_signal_op_by_driver, context, *where, handle)
+                self._set(word, LEFT | number, member, stream)
         if stream is None:
             ordering.quiet()
 
@@ -241,11 +260,14 @@ class Mailbox:
                 receives.changed.wait_for(lambda: not receives.is_read(sender))
                 tags, kept = receives.tags_before(number), self._kept[sender]
                 if not tags or (kept and kept[0].tag not in tags):
-                    receives.reads(sender)
+                    receives.reads(sender, number)
                     return
                 if kept:  # for one that was called before
                     receives.changed.wait()
                     continue
+                if sender in self._cut_from:  # ``receive`` says so
+                    receives.reads(sender, number)
+                    return
                 following = self._received[sender] + 1
             word = wait_for_word(self._arrived(sender), following, None)
             with receives.changed:
@@ -253,7 +275,7 @@ class Mailbox:
                     continue
                 left = word >= LEFT and word - LEFT < following
                 if left or self._head(sender)[1] not in tags:
-                    receives.reads(sender)
+                    receives.reads(sender, number)
                     return
                 receives.changed.wait()  # it is for one that was called before
 
@@ -274,7 +296,7 @@ class Mailbox:
                 sender, message, is_wanted = taken
                 if is_wanted:
                     return sender, message
-                self._keep(sender)
+                self._keep(sender, number)
             elif n > 1 and left >= set(range(n)) - {self._me}:
                 raise MismatchError(
                     "recv from any source: all other ranks have left the process group, and no "
@@ -298,30 +320,30 @@ class Mailbox:
             for message in self._kept[sender]:
                 if message.tag == tag:
                     self._kept[sender].remove(message)
-                    self.receives.reads(sender)  # until ``received``, which takes that back
+                    self.receives.reads(sender, number)  # until ``received``, which takes that back
                     return sender, message, True
             following = self._received[sender] + 1
             word = int(lib.signal_fetch(self._arrived(sender)))
-            if word >= LEFT and word - LEFT < following:
+            if sender in self._cut_from or (word >= LEFT and word - LEFT < following):
                 left.add(sender)
             elif word < following:
                 waited[sender] = following
             else:
-                self.receives.reads(sender)
+                self.receives.reads(sender, number)
                 self._turn = (sender + 1) % n
                 return sender, None, self._has_tag(sender, tag)
         return None
 
-    def _keep(self, sender: int) -> None:
-        """Read the next message of a member for a receive that is still to come."""
-        nbytes, tag = self._head(sender)
-        data = torch.empty(nbytes, dtype=torch.uint8)
+    def _keep(self, sender: int, number: int) -> None:
+        """By the receive ``number``: read a member's next message for one that is still to come."""
         try:
+            nbytes, tag = self._head(sender)
+            data = torch.empty(nbytes, dtype=torch.uint8)
             self.receive(data, sender, tag)
             with self.receives.changed:
                 self._kept[sender].append(Message(tag, data))
         finally:
-            self.receives.is_over(sender)
+            self.receives.is_over(number)
             self._look_again()  # those from any source that left the sender out while it was read
 
     def _has_tag(self, sender: int, tag: int) -> bool:
@@ -351,15 +373,20 @@ class Mailbox:
     # ---- messages ----------------------------------------------------------------------------------
 
     def send(self, tensor: torch.Tensor, to: int, tag: int, stream: Any = None) -> None:
-        """Send to a member; on the host it is done when the last pieces are in its slots."""
+        """Send to a member; on the host it is done when the last pieces are in its slots.
+
+        Raises: ShmemError (an earlier one was cut off).
+        """
         given = as_bytes(flat(tensor))
+        _refuse_cut(self._cut_to, to, "send to")
         if stream is None:
             head = torch.frombuffer(bytearray(_HEAD.pack(given.numel(), tag)), dtype=torch.uint8)
             self._send_piece(to, head, None)
         else:
             _refuse_capture()
-        for begin in range(0, given.numel(), self._slot):
-            self._send_piece(to, given[begin : begin + self._slot], stream)
+        with _whole(self._cut_to, to):
+            for begin in range(0, given.numel(), self._slot):
+                self._send_piece(to, given[begin : begin + self._slot], stream)
 
     def kept(self, sender: int) -> Message | None:
         """The next message of a member, if it has been read before."""
@@ -372,11 +399,14 @@ class Mailbox:
     ) -> None:  # fmt: skip
         """Receive the next message of a member into ``tensor``, or one that has been read.
 
-        Raises: MismatchError (on the host: a message of another size or tag; it is lost).
+        Raises: MismatchError (on the host: a message of another size or tag; it is lost), ShmemError (an
+            earlier one was cut off).
         """
         target = Target(tensor)
         result = as_bytes(target.flat)
         nbytes, sent_tag, wanted = result.numel(), tag, True
+        if message is None:
+            _refuse_cut(self._cut_from, sender, "recv from")
         if stream is not None:
             _refuse_capture()
         elif message is not None:
@@ -392,12 +422,13 @@ class Mailbox:
             nbytes = 0  # none of it is on its way
             if wanted:
                 result.copy_(message.data)
-        for begin in range(0, nbytes, self._slot):
-            box = self._await_piece(sender, stream)
-            end = min(begin + self._slot, nbytes)
-            if wanted:
-                result[begin:end].copy_(box[: end - begin])
-            self._free_piece(sender, stream)
+        with _whole(self._cut_from, sender):
+            for begin in range(0, nbytes, self._slot):
+                box = self._await_piece(sender, stream)
+                end = min(begin + self._slot, nbytes)
+                if wanted:
+                    result[begin:end].copy_(box[: end - begin])
+                self._free_piece(sender, stream)
         if not wanted:
             raise MismatchError(
                 f"recv of {result.numel()} bytes with tag {tag} met a message of {length} bytes with "
@@ -423,6 +454,26 @@ def _refuse_left(word: int, number: int, what: str, member: int) -> None:
         raise MismatchError(
             f"{what}: rank {member} has left the process group, by destroy_process_group or at its end; "
             "no call that needs it can be complete"
+        )
+
+
+@contextmanager
+def _whole(cut: set[int], member: int) -> Iterator[None]:
+    """Pieces behind a head: where they end early the pair's next message would begin among them."""
+    try:
+        yield
+    except MismatchError:  # the member has left, and its word goes on saying so
+        raise
+    except BaseException:
+        cut.add(member)
+        raise
+
+
+def _refuse_cut(cut: set[int], member: int, what: str) -> None:
+    if member in cut:
+        raise ShmemError(
+            f"{what} rank {member}: an error has cut off an earlier message, whose rest is missing; no "
+            "other can follow it. Make another process group"
         )
 
 

@@ -8,6 +8,7 @@ wait for each other.
 from __future__ import annotations
 
 import atexit
+import sys
 import threading
 import time
 import weakref
@@ -67,7 +68,11 @@ class Callers:
         if self.told is not None:
             self.told(depth)
         while (work := queue.get()) is not None:
-            work.set_future()
+            try:
+                work.set_future()
+            except BaseException:  # the futures behind it are set all the same
+                told = sys.exc_info()
+                threading.excepthook(threading.ExceptHookArgs((*told, threading.current_thread())))
             del work  # its tensors are the program's again
 
     def close(self, end: float) -> None:
@@ -91,6 +96,16 @@ class HostFuture(torch.futures.Future):
             self.work.set_future()
         _let_others(self.work.is_completed)
         return super().wait()
+
+    def set_exception(self, result: BaseException) -> None:
+        """An error of any class; torch's own takes an ``Exception`` alone."""
+        if not isinstance(result, Exception):
+            cause, result = (
+                result,
+                ShmemError(f"the call ended by {type(result).__name__}: {result}"),
+            )
+            result.__cause__ = cause
+        super().set_exception(result)
 
 
 class HostWork(dist.Work):
@@ -227,7 +242,8 @@ class HostQueue:
             work, call, gate = item
             with gate:
                 work.run(call)
-                self._left -= 1
+                with self._lock:
+                    self._left -= 1
             del item, work, call, gate  # the tensors are the program's again
 
     def close(self, wait: bool = True, seconds: float | None = None) -> None:

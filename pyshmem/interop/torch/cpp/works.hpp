@@ -178,8 +178,12 @@ class HostWork final : public c10d::Work {
         }
         if (!asked)
             return;
-        with_python(
-            [this] { hooks->take(py::cast(c10::intrusive_ptr<HostWork>::unsafe_reclaim_from_nonowning(this))); });
+        try {
+            with_python(
+                [this] { hooks->take(py::cast(c10::intrusive_ptr<HostWork>::unsafe_reclaim_from_nonowning(this))); });
+        } catch (const std::exception &) { // no thread for callbacks can be had: they run in this one
+            set_future();
+        }
     }
 
     bool wait(Millis timeout) override {
@@ -247,6 +251,8 @@ class HostWork final : public c10d::Work {
         bool over;
         {
             std::lock_guard lock(mutex_);
+            if (for_python_) // another thread's, which has asked meanwhile
+                return py::reinterpret_borrow<py::object>(for_python_->get());
             for_python_ = kept;
             over = completed_;
         }
