@@ -14,7 +14,16 @@ import numpy.typing as npt
 
 from .library import lib
 from .type_table import ELEMENTS, elements_of
-from .values import element_of, integer_limits, one_value, outside, real_of, shown, unfit
+from .values import (
+    element_of,
+    integer_limits,
+    one_value,
+    outside,
+    real_of,
+    refuse_masked,
+    shown,
+    unfit,
+)
 
 #: What users may give as a dtype: also names of ml_dtypes and torch dtypes.
 DTypeLike = npt.DTypeLike | Any
@@ -140,10 +149,7 @@ def integer_of(name: str, value: Any) -> int:
 
     Raises: TypeError (no integer).
     """
-    if isinstance(
-        value, np.ma.MaskedArray
-    ):  # whose index is that of the element that does not count
-        raise TypeError(f"{name} is masked; give the value itself, as np.ma.getdata does")
+    refuse_masked(value, name)
     try:
         return operator.index(value)
     except TypeError:

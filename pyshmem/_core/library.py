@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from . import errors
 from .contract import HASH
 from .settings import SETTINGS, fused_rows
-from .values import shown
+from .values import refuse_masked, shown
 
 try:
     from . import _native
@@ -374,6 +374,7 @@ def parse_size(size: int | str) -> int:
         parsed = ffi.new("int64_t *")
         check(lib.ishmemx_parse_size(size.encode(), parsed))
         return int(parsed[0])
+    refuse_masked(size, "a size")
     try:
         nbytes = operator.index(size)
     except TypeError:

@@ -27,6 +27,12 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, np.timedelta64)
 
 
+def refuse_masked(value: Any, name: str) -> None:
+    """Raises: TypeError for a masked array, whose index and value are those of an element that hides."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} is masked; give the value itself, as np.ma.getdata does")
+
+
 def element_of(dtype: np.dtype[Any], value: Any, name: str = "value") -> np.ndarray[Any, Any]:
     """An array of no dimension with ``value``, which the caller calls ``name``, as a ``dtype``.
 
@@ -42,8 +48,7 @@ def fitting(dtype: np.dtype[Any], value: Any, name: str = "fill_value") -> None:
 
     Other values of new arrays go by NumPy's rules, of which its users know.
     """
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} is masked; give the value itself, as np.ma.getdata does")
+    refuse_masked(value, name)
     if isinstance(value, int) and _maker_of(dtype) is _integer:
         _integer(dtype, value, name)
 
@@ -96,8 +101,7 @@ def one_value(value: Any, name: str) -> Any:
 
     Raises: TypeError (it has dimensions, or is masked).
     """
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} is masked; give the value itself, as np.ma.getdata does")
+    refuse_masked(value, name)
     if isinstance(value, np.ndarray):
         if value.ndim:
             raise TypeError(f"{name} is an array of shape {value.shape}; give one value")

@@ -11,6 +11,7 @@ import click
 
 from .._core import library
 from ..host.job.runtime import gpu_count
+from ..launcher.call.arguments import MOST_PES
 from .run import run
 
 
@@ -21,7 +22,12 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--device", type=click.Choice(["auto", "cuda", "sim", "cpu"]), help="As for run."
         ),
         click.option(
-            "-n", "--n-pes", type=click.IntRange(min=1), default=2, show_default=True, help="PEs."
+            "-n",
+            "--n-pes",
+            type=click.IntRange(1, MOST_PES),
+            default=2,
+            show_default=True,
+            help="PEs.",
         ),
     ):
         command = option(command)

@@ -16,6 +16,7 @@ from .._core.errors import LaunchError, ShmemError
 from .._core.settings import tell_misspelt
 from ..check.options import Checks, check_options
 from ..launcher import binding
+from ..launcher.call.arguments import MOST_PES
 from ..launcher.control import NativeControl
 from ..launcher.job import run_job
 from ..launcher.other_launchers import of_another_launcher
@@ -50,7 +51,7 @@ class _NumberOfPes(click.IntRange):
         try:
             return int(super().convert(value, param, ctx))
         except click.BadParameter:
-            self.fail(f"{value!r} is no number of PEs, which is 1 or more.", param, ctx)
+            self.fail(f"{value!r} is no number of PEs, which is 1 to {MOST_PES}.", param, ctx)
 
 
 class _Seconds(click.FloatRange):
@@ -81,7 +82,7 @@ _SECONDS_TO_START = 0.5  # of a CPU, for a PE: docs/scaling.md
     "-n",
     "--n-pes",
     "-np",
-    type=_NumberOfPes(min=1),
+    type=_NumberOfPes(1, MOST_PES),
     help="Number of PEs; -np is the same. Not needed where --hosts or --hostfile says how many.",
 )
 @host_options

@@ -38,6 +38,8 @@ def test_hosts_and_their_pes(text: str, n: int | None, found: list[tuple[str, in
         ("a:2,b", 4, "for each host, or for none"),
         ("a:x", 4, "for each host, or for none"),
         ("a:0", None, "for each host, or for none"),
+        (f"a:{'9' * 5000}", None, "1 to 1023, for each host, or for none"),
+        ("a:1000,b:24", None, "1024 PEs; a job has at most 1023"),
         ("a:2", 3, "these are 2 PEs, not -n 3"),
         ("a,b", None, "how many PEs"),
         ("a,b", 1, "fewer than the 2 hosts"),

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from pyshmem.launcher import leftovers
@@ -152,6 +153,8 @@ def test_more_pes_than_a_job_may_have_are_refused_by_the_number_of_the_c_library
     for given in (MOST_PES + 1, 10**6, 2**70):
         with pytest.raises(ValueError, match=f"n_pes is {given}; a job has at most 1023 PEs"):
             number_of_pes(given)
+    with pytest.raises(TypeError, match="n_pes is masked_array"):
+        number_of_pes(np.ma.array(1, mask=True))
 
 
 def test_environment_of_a_pe(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from ..._core.values import refuse_masked
+
 T = TypeVar("T")
 
 
@@ -46,6 +48,7 @@ def check_one_dtype(routine: str, one: torch.Tensor, *others: torch.Tensor) -> N
 
 def tag_of(routine: str, tag: Any) -> int:
     """Raises: TypeError, ValueError."""
+    refuse_masked(tag, f"{routine}: tag")
     try:
         number = operator.index(tag)
     except TypeError:

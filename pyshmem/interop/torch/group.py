@@ -17,6 +17,7 @@ import torch.distributed as dist
 
 from ..._core.errors import UnsupportedError
 from ..._core.library import check, checks_order, lib, parse_size, setting_number
+from ..._core.values import refuse_masked
 from ..._torch.arguments import check_plain
 from ..._torch.process_groups import Members, StoreExchange
 from ..._torch.staging import Staging, capturing
@@ -333,6 +334,7 @@ class Group:
 
         Raises: TypeError (no number), ValueError (the group has no such rank).
         """
+        refuse_masked(given, name)
         try:
             rank = operator.index(given)
         except TypeError:

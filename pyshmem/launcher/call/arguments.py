@@ -62,7 +62,9 @@ def number_of_pes(given: Any, name: str = "n_pes") -> int:
     Raises: TypeError, ValueError.
     """
     try:
-        if isinstance(given, bool):
+        if isinstance(given, bool) or hasattr(
+            given, "mask"
+        ):  # a masked array's is a hidden element
             raise TypeError
         count = operator.index(given)
     except TypeError:

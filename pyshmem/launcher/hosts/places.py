@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..._core.errors import LaunchError
+from ..call.arguments import MOST_PES
 
 #: What stands for this machine, and takes no ssh.
 _HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
@@ -31,7 +32,8 @@ class Place(NamedTuple):
 def places(hosts: str, n_pes: int | None) -> list[Place]:
     """By ``a,b`` (even shares of ``n_pes``) or ``a:2,b:6``.
 
-    Raises: LaunchError for an empty name, a count that is none, the wrong sum, no number of PEs at all.
+    Raises: LaunchError for an empty name, a count that is none, the wrong sum, more PEs than a job has,
+        no number of PEs at all.
     """
     rows = [_row_of(text.strip()) for text in hosts.split(",")]
     if not all(_NAME.fullmatch(name) for name, _ in rows):
@@ -39,11 +41,15 @@ def places(hosts: str, n_pes: int | None) -> list[Place]:
     counts = [count for _, count in rows]
     if not any(counts):
         return _shared(f"--hosts {hosts}", [name for name, _ in rows], n_pes)
-    if not all(count.isdecimal() and int(count) for count in counts):
-        raise LaunchError(f"--hosts {hosts}: give a number of PEs for each host, or for none")
+    if not all(map(_is_count, counts)):
+        raise LaunchError(
+            f"--hosts {hosts}: give a number of PEs, 1 to {MOST_PES}, for each host, or for none"
+        )
     total = sum(map(int, counts))
     if n_pes is not None and total != n_pes:
         raise LaunchError(f"--hosts {hosts}: these are {total} PEs, not -n {n_pes}")
+    if total > MOST_PES:
+        raise LaunchError(f"--hosts {hosts}: {total} PEs; a job has at most {MOST_PES}")
     return [Place(name, int(count)) for name, count in rows]
 
 
@@ -54,6 +60,11 @@ def _row_of(text: str) -> tuple[str, str]:
         return f"{name}]", count.removeprefix(":")
     name, _, count = text.partition(":")
     return name, count
+
+
+def _is_count(text: str) -> bool:
+    """Python reads no integers of thousands of digits."""
+    return text.isdecimal() and len(text) <= len(str(MOST_PES)) and 0 < int(text) <= MOST_PES
 
 
 def _shared(what: str, names: list[str], n_pes: int | None) -> list[Place]:
@@ -107,7 +118,7 @@ def _line_of(file: Path, number: int, words: list[str]) -> Place:
                 f"--hostfile {file}, line {number}: {word} is not known; a line is NAME slots=N"
             )
         slots = value
-    if not _NAME.fullmatch(words[0]) or not slots.isdecimal() or not int(slots):
+    if not _NAME.fullmatch(words[0]) or not _is_count(slots):
         raise LaunchError(
             f"--hostfile {file}, line {number}: {' '.join(words)}; a line is NAME slots=N"
         )
