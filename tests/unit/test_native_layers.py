@@ -202,7 +202,7 @@ def built_objects() -> dict[str, Path]:
     for name in NAMES:
         flat = (name if name.startswith("host_proxy") else f"src/{name}").replace("/", "_") + ".o"
         flat = f".._{flat}" if name.startswith("host_proxy") else flat
-        made = list((ROOT / "build").glob(f"*/native/libpyshmem.so*.p/{flat}"))
+        made = list((ROOT / "build").glob(f"*/native/libpyshmem*.p/{flat}"))
         if made:
             found[name] = max(made, key=lambda path: path.stat().st_mtime)
     return found

@@ -2,11 +2,9 @@
  * See place.h. */
 #include "memory/place.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/elements.h"
-#include "base/state.h"
 #include "memory/system_region.h"
 
 static const char *const texts[PYSH_WRONG_COUNT] = {
@@ -36,12 +34,6 @@ static bool is_kept(const pysh_arena_t *arena, uint64_t offset, size_t nbytes) {
     return offset < (uint64_t)arena->system &&
            !(arena->tables_end && is_between(offset, nbytes, PYSH_SYNC_SLOTS, PYSH_SYNC_EPOCH)) &&
            !is_between(offset, nbytes, arena->tables, arena->tables_end);
-}
-
-uint64_t pysh_place_bytes(int heap) {
-    const pysh_arena_t *arena = &pysh.arena[heap];
-
-    return (uint64_t)(arena->grows ? atomic_load_explicit(&arena->mapped, memory_order_acquire) : arena->nbytes);
 }
 
 enum pysh_wrong pysh_place_wrong(int heap, uint64_t offset, size_t nbytes) {

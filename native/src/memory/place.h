@@ -3,9 +3,11 @@
  * at here by who carries it out, before anything moves: a wrong request of one PE must not end another. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/state.h"
 #include "ishmemx.h"
 
 /* What is wrong with it. The number travels back to who asked, who has the words: 0 is nothing. */
@@ -28,7 +30,11 @@ enum pysh_wrong {
 const char *pysh_wrong_text(int wrong);
 /* Bytes of the own arena `heap` that anybody may name: of one that grows those it has memory for by now, not its
  * addresses. */
-uint64_t pysh_place_bytes(int heap);
+static inline uint64_t pysh_place_bytes(int heap) {
+    const pysh_arena_t *arena = &pysh.arena[heap];
+
+    return (uint64_t)(arena->grows ? atomic_load_explicit(&arena->mapped, memory_order_acquire) : arena->nbytes);
+}
 /* Of nbytes at `offset` of the own arena `heap`: HEAP, RANGE, SYSTEM or RIGHT. */
 enum pysh_wrong pysh_place_wrong(int heap, uint64_t offset, size_t nbytes);
 /* Of an atomic operation there: ATOMIC, HEAP, RANGE, SYSTEM, ALIGNMENT or RIGHT. */

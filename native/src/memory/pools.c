@@ -175,14 +175,11 @@ int ishmemx_pool_agreed(int number, uint64_t taken) {
     return status;
 }
 
-bool pysh_pool_pending(const void *address, size_t nbytes) {
+bool pysh_pool_has_pending(const void *address, size_t nbytes) {
     const pysh_block_t *segment;
     bool pending = false;
     pool_t *pool;
 
-    /* relaxed: a pool is made before its memory is handed out, by this thread or by one that told it of the address */
-    if (!atomic_load_explicit(&pysh_n_pools, memory_order_relaxed))
-        return false;
     pthread_mutex_lock(&mutex);
     if ((pool = pool_at(address))) {
         int64_t offset = (const char *)address - pool->base;

@@ -7,6 +7,9 @@
 
 #include "node/node.h"
 
+/* Looks of a PE with a core of its own, before it begins to wait: what is on its way takes less than the beginning. */
+enum { PYSH_FIRST_LOOKS = 100 };
+
 /* What a wait for words of memory is for, and what it sees of them: ">= 7, seen 5". */
 typedef struct pysh_wait_aim {
     /* By the thread that waits, when the wait is slow; the text may be empty. NULL: it is for none. */

@@ -23,9 +23,6 @@
 #include "teams/sync.h"
 #include "teams/team.h"
 
-/* Looks of a PE with a core of its own, before it begins to wait: what is on its way takes less than the beginning. */
-enum { FIRST_LOOKS = 100 };
-
 typedef struct cell {
     uint64_t number; /* of the call that the rest is of; 0: of none */
     uint64_t about;
@@ -95,7 +92,7 @@ static __attribute__((noinline)) int wait_for(ishmemx_team_t team, const char *w
 /* Until the member's cell is there; MISMATCH then, in *differs_p, when it is of another call. */
 static int cell_take(ishmemx_team_t team, const pysh_celled_t *call, int member, uint64_t number, int *differs_p) {
     const cell_t *cell = cell_of(team, member, number);
-    int status = ISHMEMX_OK, looks = pysh.spin < FIRST_LOOKS ? (int)pysh.spin : FIRST_LOOKS;
+    int status = ISHMEMX_OK, looks = pysh.spin < PYSH_FIRST_LOOKS ? (int)pysh.spin : PYSH_FIRST_LOOKS;
 
     while (!is_there(cell, number) && looks-- > 0)
         continue;
