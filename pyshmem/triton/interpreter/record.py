@@ -111,6 +111,14 @@ class _Words(memory.Span):
         self.dtype = np.dtype(get_np_dtype(pointer.dtype.element_ty))
 
 
+def _signal_of(pointer: Any) -> _Words:
+    """A signal. Raises: memory.Unknown (a word of another size, which the routine refuses)."""
+    word = _Words(pointer)
+    if word.dtype.itemsize != 8:
+        raise memory.Unknown
+    return word
+
+
 def _number(value: Any) -> int:
     if isinstance(value, tl.tensor):
         return int(value.handle.data.reshape(-1)[0])
@@ -368,7 +376,7 @@ def _between(
 
 def _deliver(a: dict[str, Any]) -> effects.Described:
     """A signal: behind all that the program has stored, or relaxed, behind nothing."""
-    word = _Words(a["sig_addr"])
+    word = _signal_of(a["sig_addr"])
     heap, low = memory.own(word.address)
     op = "add" if _number(a["sig_op"]) == _number(words.SIGNAL_ADD) else "set"
     sent = ("d", _number(a["pe"]), None, 0, (heap, low, low + 8), op, _number(a["signal"]))
@@ -431,6 +439,8 @@ def _quiet(_: Any) -> effects.Described:
 
 def _chunk(a: dict[str, Any]) -> tuple[_Words, _Words, int, int]:
     dest, source = _Words(a["dest"]), _Words(a["source"])
+    if dest.dtype != source.dtype:
+        raise memory.Unknown  # the routine refuses them
     dest.nelems = source.nelems = nelems = _number(a["nelems"])
     return dest, source, nelems, _number(a["pe"])
 
@@ -444,7 +454,7 @@ def _put_chunk(a: dict[str, Any]) -> effects.Described:
     data = heap, dest.ranges(low, nelems)
     read, signal = effects.reads(source, nelems, "rq", 0, pe), a["sig_addr"]
     if isinstance(signal, tl.tensor):
-        where, at = memory.own(_Words(signal).address)
+        where, at = memory.own(_signal_of(signal).address)
         word = where, at, at + 8
         return [*read, ("d", pe, data, 0, word, "set", _number(a["signal"]))], None
     return [*read, ("s", pe, *data, 0, None, source.digest(nelems))], None

@@ -42,6 +42,8 @@ def cutover_at_1k(job):
 
 @pytest.mark.parametrize("nelems", [1023, 1024, 2000])
 def test_the_cutover_divides_stores_from_engines(job, near, place, show, cutover_at_1k, nelems):
+    if library.checks_deliver():
+        pytest.skip("what arrives late takes the host's road, and asks nothing of the proxy")
     right, left = (job.my_pe + 1) % job.n_pes, (job.my_pe - 1) % job.n_pes
     dest = place(np.zeros(2000, np.uint8))
     source = place(np.full(2000, job.my_pe + 1, np.uint8))
