@@ -265,7 +265,7 @@ def _strided(put: bool, blocks: bool) -> Describe:
         block = operator.index(a["bsize"]) if blocks else 1
         steps = [block if a[name] is None else operator.index(a[name]) for name in ("dst", "sst")]
         near, step = (source, steps[1]) if put else (dest, steps[0])
-        if min(steps) < 1 or block < 1:
+        if min(steps) < block or block < 1:
             raise Unknown
         room = max(0, (near.nelems - block) // step + 1)
         count = _count(a["nblocks" if blocks else "nelems"], room)

@@ -268,7 +268,11 @@ class Held:
         plain, meet, leads = how
         if base in _OF_KERNELS and host is not None and _fits(given, base[:6] == "atomic"):
             meet()
-            return self._send_of_kernel(base, given, host) if leads else None
+            if leads:
+                self._send_of_kernel(base, given, host)
+            if base in _COPIED:
+                meet()  # nobody changes the source before the one that leads has a copy
+            return None
         if base in ("quiet", "pe_quiet", "fence") or _ALL in before:
             meet()
             if leads and base == "fence":
@@ -482,12 +486,20 @@ def _ready(given: Any, effect: Any) -> bool:
 
 
 def _fits(given: Any, atomic: bool) -> bool:
-    """Are types and count those that a routine takes? Else that of kernels says what is wrong."""
-    if (given.get("nelems") or 0) < 0:
+    """Are types and counts those that a routine takes? Else that of kernels says what is wrong."""
+    if not _counts_fit(given):
         return False
     arrays = [array for key in ("dest", "source") if (array := given.get(key)) is not None]
     kinds = {array.dtype for array in arrays if isinstance(array, np.ndarray)}
     return len(kinds) < 2 and not (atomic and any(kind.itemsize < 4 for kind in kinds))
+
+
+def _counts_fit(given: Any) -> bool:
+    """No count is negative, and no stride less than a block: elements do not overlap."""
+    block = given.get("bsize", 1)
+    counts = [given.get(name) or 0 for name in ("nelems", "nblocks")]
+    strides = [given.get(name) for name in ("dst", "sst")]
+    return block >= 1 and min(counts) >= 0 and all(one is None or one >= block for one in strides)
 
 
 def _is_over(request: Any) -> bool:
@@ -504,6 +516,8 @@ def _is_long_enough(given: Any) -> bool:
     nelems, arrays = given.get("nelems"), [given.get("dest"), given.get("source")]
     if not all(array is None or isinstance(array, np.ndarray) for array in arrays):
         return False
+    if not _counts_fit(given):
+        return False
     if nelems is None or "sst" in given:
         return arrays[1] is None or "sst" in given or arrays[1].size <= arrays[0].size
-    return all(array is None or array.size >= nelems >= 0 for array in arrays)
+    return all(array is None or array.size >= nelems for array in arrays)
