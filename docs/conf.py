@@ -30,6 +30,9 @@ nitpick_ignore = [("py:class", "numpy.ndarray"), ("py:class", "numpy.dtype")]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
+# Commands stand in texts too: quotes and dashes stay what can be typed.
+smartquotes = False
+
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 add_module_names = False

@@ -110,7 +110,7 @@ _SECONDS_TO_START = 0.5  # of a CPU, for a PE: docs/scaling.md
     type=_SECONDS,
     default=0,
     metavar="SECONDS",
-    help="End the job after this long and say where each PE stood.",
+    help="End the job after this long and say where each PE stood; the exit status is 124 then.",
 )
 @click.option(
     "--grace",

@@ -130,6 +130,11 @@ BAD_CALLS = {
         ValueError,
         r"dest is not C-contiguous .*strides \(16,\)",
     ),
+    "not contiguous, of iput": (
+        lambda a, b: pyshmem.iput(a[::2], b, 0, nelems=1),
+        ValueError,
+        r"dest is not C-contiguous .* flat, .* a\.reshape\(-1\)\[first:\], .* as dst or sst$",
+    ),
     "read-only": (
         lambda a, b: pyshmem.get(np.frombuffer(bytes(32)), b, 0),
         ValueError,

@@ -435,7 +435,9 @@ def _not_contiguous(name: str, shape: tuple[int, ...], strides: tuple[int, ...])
     instead = "a contiguous part" if name == "dest" else "a contiguous part or a copy"
     return ValueError(
         f"{name} is not C-contiguous (shape {shape}, strides {strides} bytes); "
-        f"pass {instead}, or move it with strides by iput or iget"
+        f"pass {instead}; iput and iget copy elements that lie apart: give them the whole array, "
+        "flat, from the first of these elements on, as a.reshape(-1)[first:], and the distance in "
+        "elements as dst or sst"
     )
 
 
