@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import cuda
+from numba.cuda import config
 from numba.cuda.simulator import api, bf16, cudadrv, kernel, kernelapi
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray, FakeWithinKernelCUDAArray
 
@@ -52,6 +53,11 @@ HOOKS = (
     *(JIT, STORE, *STREAM, OVERLOADS, Hook(bf16, "bfloat16")),
     *(ATTRIBUTE, Hook(api, "is_bfloat16_supported", "")),
 )
+
+
+def allocates() -> bool:
+    """Do kernels make arrays while they run, as ``NUMBA_CUDA_ENABLE_NRT=1`` has it?"""
+    return bool(getattr(config, "CUDA_ENABLE_NRT", False))
 
 
 def add(names: dict[str, Callable[..., Any]]) -> None:

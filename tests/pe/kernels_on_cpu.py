@@ -114,6 +114,27 @@ def talks(x):
 
 
 @cuda.jit
+def talks_of_tuples(pair):
+    if cuda.threadIdx.x == 1:
+        print(cuda.threadIdx, pair, (1,), (2, (3.5, True)))
+
+
+@cuda.jit
+def aligned(out):
+    mine = cuda.local.array((2, 3), np.float32, alignment=64)
+    ours = cuda.shared.array(5, np.int16, alignment=1024)
+    mine[1, 2] = ours[4] = 7
+    out[0], out[1], out[2] = mine.ctypes.data % 64, ours.ctypes.data % 1024, mine[1, 2] + ours[4]
+
+
+@cuda.jit
+def raises_a_name(number):
+    said = "of a name"
+    if number > 1:
+        raise ValueError(said, OFFSET)
+
+
+@cuda.jit
 def communicates(array):
     shmem.p(array, 3, shmem.my_pe())
 
@@ -324,6 +345,15 @@ def main() -> None:
     check_arithmetic()
     check_records()
     talks[1, 4](1.5)
+    talks_of_tuples[1, (1, 2)](Pair(4, (5, 1.5)))
+    talks_of_tuples[1, (2, 1)](Pair(4, (5, 1.5)))
+    out = np.zeros(3, np.int64)
+    aligned[1, 1](out)
+    assert out.tolist() == [0, 0, 14]
+    try:
+        raises_a_name[1, 1](2)
+    except ValueError as error:
+        print(*error.args)
     try:
         communicates[1, 1](np.zeros(1))
     except RuntimeError as error:  # no job

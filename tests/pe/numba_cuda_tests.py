@@ -134,6 +134,19 @@ def give_bfloat16(module: Any) -> None:
     setattr(module.TestBfloat16HighLevelBindings, MORE, True)
 
 
+def have_programs_import_pyshmem(module: Any) -> None:
+    """Have the programs that its tests start run kernels as this process does."""
+    case = getattr(module, "TestPrint", None)
+    if case is None:
+        return
+    plain = case.run_code
+
+    def run_code(self: Any, code: str) -> Any:
+        return plain(self, f"import pyshmem.device\n{code}")
+
+    case.run_code = run_code
+
+
 def _tests(suite: Any) -> Iterator[Any]:
     for one in suite:
         yield from _tests(one) if isinstance(one, unittest.TestSuite) else (one,)
@@ -147,6 +160,7 @@ def run_here(module: str, file: str, more: bool) -> None:
     outcome = _Outcome()
     module, _, part = module.partition("@")
     found = importlib.import_module(f"{TESTS}.{module}")
+    have_programs_import_pyshmem(found)
     if more and os.environ["PYSHMEM_DEVICE"] == "cpu":
         compile_libdevice(found)
         give_bfloat16(found)

@@ -551,7 +551,10 @@ def taken_forms(a, b):
     a[1] = y + math.hypot(3.0, 4.0) + math.log(2.0) + sum((1, 2), start=1)
     if a[0] > 99:
         raise ValueError("too large", 1)
-    assert a[0] < 99, "too large"
+    assert a[0] < 99, WORD
+    word = WORD
+    if a[0] > 99:
+        raise ValueError(word, FOUR, MIXED)
     a[2] = isinstance(y, int) + (a.dtype == b.dtype) + float("3.5") + ord("a") + round(2.5)
     for k, (x, y) in enumerate(zip(a, b)):  # noqa: B905
         a[k] = x + y

@@ -13,6 +13,7 @@ import kernel_sources
 import numpy as np
 import pytest
 from numba import cuda
+from numba.cuda import config
 
 import pyshmem
 import pyshmem.device  # (kernels as on a GPU)
@@ -170,6 +171,67 @@ def test_a_symmetric_array_that_is_no_argument_is_refused(job: None) -> None:
             kernel[1, 1](np.zeros(1))
 
 
+@pytest.mark.parametrize("alignment", [None, 16, 1024])
+def test_memory_of_kernels_is_aligned_as_it_is_asked(alignment: int | None) -> None:
+    @cuda.jit
+    def kernel(a: np.ndarray) -> None:
+        mine = cuda.local.array((2, 3), np.float32, alignment=alignment)
+        ours = cuda.shared.array(5, np.int16, alignment)
+        mine[1, 2] = ours[4] = 7
+        a[0], a[1], a[2] = mine.ctypes.data, ours.ctypes.data, mine[1, 2] + ours[4]
+
+    a = np.zeros(3, np.int64)
+    kernel[1, 1](a)
+    assert [x % (alignment or 1) for x in a[:2]] == [0, 0]
+    assert a[2] == 14
+
+
+@pytest.mark.parametrize(
+    ("alignment", "error", "text"),
+    [(-8, ValueError, "a power of 2"), (24, ValueError, "a power of 2"), (4, ValueError, "of 8"),
+     ("16", TypeError, "a constant integer"), (16.0, TypeError, "a constant integer")],
+)  # fmt: skip
+def test_an_alignment_that_no_gpu_has_is_refused(
+    alignment: object, error: type[Exception], text: str
+) -> None:
+    @cuda.jit
+    def kernel(a: np.ndarray) -> None:
+        a[0] = cuda.local.array(2, np.float64, alignment=alignment).size
+
+    with pytest.raises(error, match=f"lignment must be {text}|and a multiple {text}"):
+        kernel[1, 1](np.zeros(1))
+
+
+def test_kernels_make_arrays_where_those_of_gpus_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kernel(a: np.ndarray) -> None:
+        mine = np.full(2, a[0])
+        a[1] = np.concatenate((mine, a.copy())).sum()
+
+    with pytest.raises(TypeError, match=r"numpy\.full: .* NUMBA_CUDA_ENABLE_NRT=1"):
+        cuda.jit(kernel)[1, 1](np.ones(2))
+    monkeypatch.setattr(config, "CUDA_ENABLE_NRT", True, raising=False)
+    a = np.ones(2)
+    cuda.jit(kernel)[1, 1](a)
+    assert a.tolist() == [1, 4]
+
+
+def test_a_function_with_star_is_passed_on() -> None:
+    @cuda.jit(device=True)
+    def calls(function, *given):  # type: ignore[no-untyped-def]
+        return function(*given)
+
+    @cuda.jit
+    def kernel(a: np.ndarray) -> None:
+        def first(*given):  # type: ignore[no-untyped-def]
+            return given[0] + len(given)
+
+        a[0] = calls(first, a[1], 3)
+
+    a = np.array([0.0, 5.0])
+    kernel[1, 1](a)
+    assert a[0] == 7
+
+
 @pytest.mark.parametrize("stream", ["s", b"s", 1.0, (1,)])
 def test_what_is_no_stream_is_refused(stream: object) -> None:
     @cuda.jit
@@ -203,4 +265,4 @@ def test_an_array_is_not_copied_by_a_slice() -> None:
 
 
 def test_each_maker_of_arrays_is_numpys() -> None:
-    assert len(source._makers()) == len(source._MAKERS.split())
+    assert len(source._makers(source._MAKERS)) == len(source._MAKERS.split())

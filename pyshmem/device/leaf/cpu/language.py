@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -29,6 +29,8 @@ from numba.extending import (
 from numba.np import arrayobj, numpy_support
 
 from ...._core.library import ffi
+from ..sim.arrays import check_alignment
+from . import halves
 from .target import (
     I8,
     I32,
@@ -394,6 +396,10 @@ function_of_cuda("cg.this_grid", _this_grid)
 # -- memory --------------------------------------------------------------------------------------
 
 
+#: What ``pysh_cpu_shared`` aligns to.
+_SHARED_ALIGNMENT = 128
+
+
 def _shape_of(shape: Any, what: str) -> tuple[int, ...]:
     items = tuple(shape) if isinstance(shape, types.BaseTuple) else (shape,)
     sizes = [getattr(item, "literal_value", item) for item in items]
@@ -436,8 +442,26 @@ def _nbytes(context: Any, array: Any, shape: tuple[int, ...]) -> int:
     return int(count * context.get_abi_sizeof(context.get_data_type(array.dtype)))
 
 
+def _least(alignment: Any, least: int) -> Callable[[], int]:
+    """What an array is aligned to, asked where it is lowered, as on a GPU. TypingError: no constant."""
+    literal = getattr(alignment, "literal_value", getattr(alignment, "value", None))
+    if alignment not in (None, types.none) and not isinstance(
+        alignment, (types.IntegerLiteral, types.Omitted)
+    ):
+        raise errors.RequireLiteralValue("alignment must be a constant integer")
+
+    def asked() -> int:
+        if literal is None:
+            return least
+        check_alignment(literal)
+        return max(literal, least)
+
+    return asked
+
+
 def _shared(_context: Any, shape: Any, dtype: Any, alignment: Any = None) -> Any:
-    """An array of the block; its memory is aligned to 128 bytes."""
+    """An array of the block; its memory is aligned to 128 bytes at least."""
+    aligned = _least(alignment, _SHARED_ALIGNMENT)
     sizes, kind = _shape_of(shape, "shared.array"), _dtype_of(dtype, "shared.array")
     array = types.Array(kind, len(sizes), "C")
 
@@ -452,8 +476,11 @@ def _shared(_context: Any, shape: Any, dtype: Any, alignment: Any = None) -> Any
         place = ir.GlobalVariable(builder.module, I8, name)
         place.linkage, place.initializer = "internal", I8(0)
         number = builder.ptrtoint(place, I64)
-        nbytes = I64(_nbytes(context, array, sizes))
+        to = aligned()
+        nbytes = I64(_nbytes(context, array, sizes) + (to - _SHARED_ALIGNMENT))
         address = call(builder, "pysh_cpu_shared", I64, number, nbytes)
+        if to > _SHARED_ALIGNMENT:
+            address = builder.and_(builder.add(address, I64(to - 1)), I64(-to))
         return _view(context, builder, array, address, [I64(size) for size in sizes])
 
     given = types.Omitted(None) if alignment is None else alignment
@@ -461,7 +488,8 @@ def _shared(_context: Any, shape: Any, dtype: Any, alignment: Any = None) -> Any
 
 
 def _local(_context: Any, shape: Any, dtype: Any, alignment: Any = None) -> Any:
-    """An array of the thread; its memory is aligned to 16 bytes."""
+    """An array of the thread; its memory is aligned to 16 bytes at least."""
+    aligned = _least(alignment, 16)
     sizes, kind = _shape_of(shape, "local.array"), _dtype_of(dtype, "local.array")
     array = types.Array(kind, len(sizes), "C")
 
@@ -469,7 +497,7 @@ def _local(_context: Any, shape: Any, dtype: Any, alignment: Any = None) -> Any:
         bytes_ = ir.ArrayType(I8, _nbytes(context, array, sizes))
         with builder.goto_entry_block():
             place = builder.alloca(bytes_)
-            place.align = 16
+            place.align = aligned()
         address = builder.ptrtoint(place, I64)
         return _view(context, builder, array, address, [I64(size) for size in sizes])
 
@@ -593,12 +621,26 @@ function_of_cuda("cbrt", _cbrt)
 
 # ---- what kernels print: words, of which the host makes text when the launch has ended -------------
 
-_END, _INT, _UINT, _BOOL, _FLOAT32, _FLOAT64, _TEXT = range(7)
+#: Kinds of words. Behind a tuple, which says how many, are its items.
+_END, _INT, _UINT, _BOOL, _FLOAT32, _FLOAT64, _TEXT, _TUPLE = range(8)
 
 
 def _printed_text(context: Any, builder: Any, text: str) -> Any:
     place = context.insert_const_string(builder.module, text)
     return builder.ptrtoint(place, I64)
+
+
+def _printed_words(context: Any, builder: Any, kind: Any, value: Any) -> Iterator[tuple[int, Any]]:
+    if isinstance(kind, types.BaseTuple):
+        yield _TUPLE, I64(len(kind))
+        for at, item in enumerate(kind):
+            yield from _printed_words(context, builder, item, builder.extract_value(value, at))
+    elif isinstance(kind, _Dim3Type):
+        yield _TUPLE, I64(3)
+        for axis in range(3):
+            yield _INT, builder.sext(thread_word(builder, _AT[kind.field] + 4 * axis, I32), I64)
+    else:
+        yield _printed_word(context, builder, kind, value)
 
 
 def _printed_word(context: Any, builder: Any, kind: Any, value: Any) -> tuple[int, Any]:
@@ -610,7 +652,7 @@ def _printed_word(context: Any, builder: Any, kind: Any, value: Any) -> tuple[in
     if isinstance(plain, types.Integer):
         wide = types.int64 if plain.signed else types.uint64
         return (_INT if plain.signed else _UINT), context.cast(builder, value, kind, wide)
-    if isinstance(plain, types.Float):
+    if isinstance(plain, types.Float) or plain == halves.bfloat16:
         number = context.cast(builder, value, kind, types.float64)
         form = _FLOAT32 if plain == types.float32 else _FLOAT64
         return form, builder.bitcast(number, I64)
@@ -620,8 +662,9 @@ def _printed_word(context: Any, builder: Any, kind: Any, value: Any) -> tuple[in
 def _lower_print(context: Any, sig: Any, builder: Any, args: Any) -> Any:
     """A call of ``print``: an array of words."""
     words = [
-        _printed_word(context, builder, kind, value)
+        word
         for kind, value in zip(sig.args, args, strict=True)
+        for word in _printed_words(context, builder, kind, value)
     ]
     words.append((_END, I64(0)))
     array = cgutils.alloca_once(builder, I64, size=2 * len(words))
@@ -649,12 +692,24 @@ def _printed_item(kind: int, bits: int) -> Any:
     return np.float32(number) if kind == _FLOAT32 else number
 
 
+def _printed_tuple(words: Iterator[Any], count: int) -> str:
+    items = [_next_printed(words, next(words)) for _ in range(count)]
+    return f"({', '.join(map(str, items))}{',' if count == 1 else ''})"
+
+
+def _next_printed(words: Iterator[Any], word: Any) -> Any:
+    if word.kind == _TUPLE:
+        return _printed_tuple(words, word.bits)
+    return _printed_item(word.kind, word.bits)
+
+
 def show_printed(words: Any, count: int) -> None:
     """Print what a launch has printed."""
     items: list[Any] = []
-    for k in range(count):
-        if words[k].kind == _END:
+    each = (words[k] for k in range(count))
+    for word in each:
+        if word.kind == _END:
             print(*items)
             items = []
         else:
-            items.append(_printed_item(words[k].kind, words[k].bits))
+            items.append(_next_printed(each, word))

@@ -9,6 +9,7 @@ Kernels' arrays remember it here, by Numba's own rule, so that the simulator tak
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from pathlib import Path
 from types import FrameType, NoneType
@@ -24,6 +25,7 @@ from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray, FakeWithinKe
 from numba.cuda.simulator.kernelapi import FakeCUDALocal, FakeCUDAShared
 
 from ...._core.values import is_integer
+from ...._foreign import numba_simulator
 from ...families import BY_NUMBER, layout_message, not_an_array
 from . import forms
 
@@ -49,6 +51,11 @@ _INTO = (
     "conjugate cos cosh deg2rad degrees divide equal fmax fmin greater greater_equal hypot invert "
     "isnan left_shift less less_equal log log10 log2 logical_and logical_not logical_or "
     "logical_xor maximum minimum not_equal rad2deg radians right_shift sin sinh tan tanh"
+)
+#: Those that make an array, where kernels allocate.
+_MAKERS = (
+    "ascontiguousarray asfortranarray concatenate copy cumsum diff empty_like full_like hstack "
+    "ones_like repeat roll stack vstack zeros_like"
 )
 DIVISION = "/= of an element of integers (write a[i] = a[i] / n)"
 _PACKAGE = str(Path(__file__).parents[3])
@@ -166,7 +173,8 @@ class KernelArray(np.ndarray):
         return out[0] if len(out) == 1 else found
 
     def __array_function__(self, function: Any, kinds: Any, given: Any, named: Any) -> Any:
-        if function.__name__ not in _FUNCTIONS.split():
+        allocates = numba_simulator.allocates() and function.__name__ in _MAKERS.split()
+        if function.__name__ not in _FUNCTIONS.split() and not allocates:
             _refuse(f"numpy.{function.__name__} of an array")
         elif function.__name__ in _WHOLE.split() and (len(given) > 1 or named):
             _refuse(f"numpy.{function.__name__} along an axis")
@@ -372,8 +380,32 @@ def _as_dtype(dtype: Any) -> np.dtype:
     return np.dtype(numpy_support.as_dtype(dtype) if isinstance(dtype, types.Type) else dtype)
 
 
+_POINTER = 8  # bytes
+
+
+def check_alignment(alignment: int) -> None:
+    """ValueError: compilers for GPUs take no such alignment of an array."""
+    if alignment <= 0 or alignment & (alignment - 1) or alignment % _POINTER:
+        raise ValueError(
+            f"Alignment must be a power of 2 and a multiple of {_POINTER}, not {alignment}"
+        )
+
+
+def _memory(shape: Any, dtype: np.dtype, alignment: Any) -> KernelArray:
+    if alignment is None:
+        return kernel_array(np.empty(shape, dtype))
+    if not is_integer(alignment):
+        raise TypeError(f"alignment must be a constant integer, not {alignment!r}")
+    check_alignment(alignment)
+    sizes = shape if isinstance(shape, tuple) else (shape,)
+    nbytes = math.prod(sizes) * dtype.itemsize
+    memory = np.empty(nbytes + alignment, np.uint8)
+    first = -memory.ctypes.data % alignment
+    return kernel_array(memory[first : first + nbytes].view(dtype).reshape(shape))
+
+
 class KernelShared(FakeCUDAShared):
-    """Shared memory of a block: an array for each line that makes one. Alignment is the host's."""
+    """Shared memory of a block: an array for each line that makes one."""
 
     def array(self, shape: Any, dtype: Any, alignment: int | None = None) -> KernelArray:
         dtype = _as_dtype(dtype)
@@ -383,7 +415,7 @@ class KernelShared(FakeCUDAShared):
         caller = sys._getframe(1)
         place = caller.f_code.co_filename, caller.f_lineno
         if place not in self._allocations:
-            self._allocations[place] = kernel_array(np.empty(shape, dtype))
+            self._allocations[place] = _memory(shape, dtype, alignment)
         found: KernelArray = self._allocations[place]
         return found
 
@@ -392,4 +424,4 @@ class KernelLocal(FakeCUDALocal):
     """A thread's own memory."""
 
     def array(self, shape: Any, dtype: Any, alignment: int | None = None) -> KernelArray:
-        return kernel_array(np.empty(shape, _as_dtype(dtype)))
+        return _memory(shape, _as_dtype(dtype), alignment)

@@ -7,10 +7,12 @@ As far as the source says the types: constants, global tuples, what a name is bo
 from __future__ import annotations
 
 import ast
+import enum
 import functools
 import inspect
 import textwrap
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -27,10 +29,13 @@ _SHAPE = "its shape is a number, or a global constant"
 
 
 class Names(NamedTuple):
-    """Of a function: its parameters, and what its variables are bound to where that is one tuple."""
+    """Of a function: its parameters, its variables that get one value, and the tuples of these."""
 
     parameters: frozenset[str]
     tuples: dict[str, ast.Tuple]
+    once: dict[str, ast.AST]
+    #: What it calls by name.
+    called: frozenset[str]
 
 
 def _assigned(tree: ast.AST) -> dict[str, list[ast.AST]]:
@@ -47,21 +52,36 @@ def _assigned(tree: ast.AST) -> dict[str, list[ast.AST]]:
 def names_of(tree: ast.FunctionDef) -> Names:
     given = tree.args
     parameters = {one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
-    bound = _assigned(tree)
+    bound, stores, called = _assigned(tree), Counter[str](), set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            bound.setdefault(node.id, [])
-    tuples = {
+            stores[node.id] += 1
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            called.add(node.func.id)
+    once = {
         name: values[0]
         for name, values in bound.items()
-        if len(values) == 1 and isinstance(values[0], ast.Tuple) and name not in parameters
+        if len(values) == 1 and name not in parameters
     }
-    return Names(frozenset(parameters), tuples)
+    tuples = {name: one for name, one in once.items() if isinstance(one, ast.Tuple)}
+    once = {name: one for name, one in once.items() if stores[name] == 1}
+    return Names(frozenset(parameters), tuples, once, frozenset(called))
 
 
 def _is_constant(node: ast.AST) -> bool:
     """A number or text, or what Python makes of some."""
     return not any(isinstance(one, (ast.Name, ast.Call, ast.Attribute)) for one in ast.walk(node))
+
+
+def _is_known(node: ast.AST, names: Names, value: Value) -> bool:
+    """Is it a constant by itself, or a name of one: what an exception may tell?"""
+    while isinstance(node, ast.Name) and node.id in names.once:
+        node = names.once[node.id]
+    if isinstance(node, ast.Attribute) and isinstance(value(node.value), enum.EnumType):
+        return True
+    return _is_constant(node) or (
+        isinstance(node, (ast.Name, ast.Attribute)) and value(node) is not None
+    )
 
 
 def _kind(value: Any) -> Any:
@@ -127,15 +147,13 @@ def _of_raise(node: ast.Raise, names: Names, value: Value) -> str:
     if node.cause is not None:
         return "raise ... from: kernels keep no causes"
     given = node.exc.args if isinstance(node.exc, ast.Call) else ()
-    return (
-        ""
-        if all(map(_is_constant, given))
-        else "an exception with a value: kernels raise constants"
-    )
+    known = all(_is_known(one, names, value) for one in given)
+    return "" if known else "an exception with a value: kernels raise constants"
 
 
 def _of_assert(node: ast.Assert, names: Names, value: Value) -> str:
-    return "" if node.msg is None or _is_constant(node.msg) else "an assertion that tells a value"
+    known = node.msg is None or _is_known(node.msg, names, value)
+    return "" if known else "an assertion that tells a value"
 
 
 def _of_attribute(node: ast.Attribute, names: Names, value: Value) -> str:
@@ -173,7 +191,10 @@ def _of_product(node: ast.BinOp, names: Names, value: Value) -> str:
 
 
 def _of_function(node: ast.FunctionDef, names: Names, value: Value) -> str:
-    return "a function with *arguments within" if node.args.vararg or node.args.kwarg else ""
+    """Numba passes such a function on, and puts the code of one that is called in place of the call."""
+    if node.args.kwarg or (node.args.vararg and node.name in names.called):
+        return "a function with *arguments within, which it calls"
+    return ""
 
 
 def _of_named(node: ast.AST, names: Names, value: Value) -> str:

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...._core.values import is_integer
+from ...._foreign import numba_simulator
 from . import callees, forms
 from .callees import REDUCTIONS
 
@@ -53,16 +54,19 @@ _MAKERS = (
     "eye full full_like hstack identity linspace ones ones_like outer repeat roll sort stack "
     "tile unique vstack where zeros zeros_like"
 )
+#: Of these, what no kernel makes though it may allocate.
+_NEVER = "outer sort unique where"
 #: Methods of arrays that make another one.
 _COPIES = frozenset(("copy", "flatten", "ravel"))
 _ARRAYS = (
-    "kernels make arrays by cuda.local.array and cuda.shared.array alone, with a constant shape"
+    "kernels make arrays by cuda.local.array and cuda.shared.array alone, with a constant shape, "
+    "but for NUMBA_CUDA_ENABLE_NRT=1"
 )
 
 
 @functools.cache
-def _makers() -> dict[int, str]:
-    return {id(getattr(np, name)): name for name in _MAKERS.split()}
+def _makers(refused: str) -> dict[int, str]:
+    return {id(getattr(np, name)): name for name in refused.split()}
 
 
 def _value(node: ast.AST, names: dict[str, Any]) -> Any:
@@ -107,9 +111,10 @@ def _of_call(node: ast.Call, names: dict[str, Any]) -> str:
         return (
             f"numpy.{called.__name__}({node.keywords[0].arg}=...): its arguments have no names here"
         )
-    if maker := _makers().get(id(called)):
+    allocates = numba_simulator.allocates()
+    if maker := _makers(_NEVER if allocates else _MAKERS).get(id(called)):
         return f"numpy.{maker}: {_ARRAYS}"
-    if _copies(node.func, names):
+    if not allocates and _copies(node.func, names):
         return f"an array's {ast.unparse(node.func).rpartition('.')[2]}(): {_ARRAYS}"
     if isinstance(getattr(called, "__self__", None), np.random.RandomState):
         return "numpy.random: numba.cuda.random has generators for kernels"
