@@ -7,11 +7,13 @@ Importing this imports ``numba.cuda`` with its simulator, which must have been c
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from numba import cuda
-from numba.cuda import config
+from numba.cuda import config, libdevice, vectorizers
 from numba.cuda.simulator import api, bf16, cudadrv, kernel, kernelapi
+from numba.cuda.simulator.cudadrv import devicearray
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray, FakeWithinKernelCUDAArray
 
 from .hooks import Hook
@@ -66,6 +68,42 @@ def add(names: dict[str, Callable[..., Any]]) -> None:
         Hook(kernelapi.FakeCUDAModule, name).replace(function)
 
 
+def add_to_halves(names: dict[str, Callable[..., Any]]) -> None:
+    """Give ``cuda.fp16`` of kernels functions that it has otherwise."""
+    for name, function in names.items():
+        Hook(kernelapi.FakeCUDAFp16, name).replace(function)
+
+
+def time_events(record: Callable[[Any], None], elapsed: Callable[..., float]) -> None:
+    """Have events know when they were recorded; Numba's say -1 of any two."""
+
+    def around(plain: Callable[..., Any]) -> Callable[..., None]:
+        def recorded(event: Any, stream: Any = 0) -> None:
+            plain(event, stream)
+            record(event)
+
+        return recorded
+
+    EVENT_RECORD.wrap(around)
+    Hook(api.Event, "elapsed_time", "self event").replace(elapsed)
+    Hook(api.Event, "query").offer(lambda _event: True)
+    for module in (cuda, api):
+        Hook(module, "managed_array").offer(devicearray.managed_array)
+
+
+def replace_libdevice(function_of: Callable[[str], Callable[..., Any]]) -> None:
+    """Give functions of ``cuda.libdevice`` bodies: Numba's return None."""
+    for name, plain in list(vars(libdevice).items()):
+        if isinstance(plain, FunctionType):
+            Hook(libdevice, name).replace(function_of(name))
+
+
+def refuse_vectorize(refuse: Callable[..., Any]) -> None:
+    """Who is called where ``vectorize`` and ``guvectorize`` are about to make a ufunc for GPUs."""
+    for maker in (vectorizers.CUDAVectorize, vectorizers.CUDAGUFuncVectorize):
+        Hook(maker, "__init__").replace(refuse)
+
+
 def add_to_arrays(names: dict[str, Any]) -> None:
     """Give the arrays of ``cuda.to_device`` what they have not, which they would look for in NumPy's."""
     for name, value in names.items():
@@ -105,6 +143,24 @@ def around_atomics(wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) 
     """Put a wrapper around each of ``cuda.atomic``'s operations."""
     for name in [name for name in vars(kernelapi.FakeCUDAAtomic) if not name.startswith("_")]:
         Hook(kernelapi.FakeCUDAAtomic, name).wrap(wrapper)
+
+
+#: What ``cuda.jit`` takes for GPUs, and its simulator's does not: they change no result.
+_OF_COMPILERS = frozenset(["forceinline", "launch_bounds", "lineinfo", "lto", "max_registers"])
+
+
+def take_options() -> None:
+    """Have ``cuda.jit`` take the options that only compilers for GPUs ask for."""
+
+    def around(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def jit(func_or_sig: Any = None, *given: Any, **options: Any) -> Any:
+            return plain(
+                func_or_sig, *given, **{k: v for k, v in options.items() if k not in _OF_COMPILERS}
+            )
+
+        return jit
+
+    JIT.wrap(around)
 
 
 def keep_signatures(name: str, read: Callable[[Any], Any]) -> None:

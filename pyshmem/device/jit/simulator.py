@@ -58,7 +58,7 @@ class Integration:
 
     def install(self) -> None:
         """Patch Numba's simulator."""
-        launches.install(streams.finish_all)
+        launches.install(streams.finish_all, CPU)
         if CPU:
             for part in (compiled, interface, ufuncs, bf16):
                 part.install()

@@ -330,4 +330,5 @@ def run_function(
 def install() -> None:
     """Have the simulator's launches run compiled kernels."""
     simulated.run_grid_of, simulated.run_grid = run, run_function
+    simulated.declared = lambda _kernel, given: given
     numba_simulator.keep_signatures(DECLARED, numba_cpu.signatures_of)

@@ -41,6 +41,7 @@ from ....host.kernels.host_only import Language
 from ..sim import source
 from ..sim.arrays import DIVISION, ELEMENTS
 from ..sim.callees import REDUCTIONS
+from ..sim.language import DECLARED as DECLARED
 from . import halves
 from .numba_cuda import interface
 
@@ -279,10 +280,6 @@ def options_of(kernel: Any) -> dict[str, Any]:
     """
     made = {"fastmath": bool(kernel._fastmath), "boundscheck": bool(setting_number("CHECK"))}
     return {**made, "error_model": "python"} if kernel._debug else made
-
-
-#: Where a function under ``cuda.jit`` keeps the signatures that it was made with.
-DECLARED = "__pyshmem_declared__"
 
 
 def _made(function: Any, options: dict[str, Any], signatures: tuple[Any, ...] = ()) -> Any:

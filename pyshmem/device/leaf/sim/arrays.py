@@ -405,7 +405,7 @@ def _memory(shape: Any, dtype: np.dtype, alignment: Any) -> KernelArray:
 
 
 class KernelShared(FakeCUDAShared):
-    """Shared memory of a block: an array for each line that makes one."""
+    """Shared memory of a block: an array for each call that makes one."""
 
     def array(self, shape: Any, dtype: Any, alignment: int | None = None) -> KernelArray:
         dtype = _as_dtype(dtype)
@@ -413,7 +413,7 @@ class KernelShared(FakeCUDAShared):
             count = self._dynshared_size // dtype.itemsize
             return kernel_array(np.frombuffer(self._dynshared.data, dtype, count))
         caller = sys._getframe(1)
-        place = caller.f_code.co_filename, caller.f_lineno
+        place = caller.f_code, caller.f_lasti
         if place not in self._allocations:
             self._allocations[place] = _memory(shape, dtype, alignment)
         found: KernelArray = self._allocations[place]

@@ -19,9 +19,9 @@ from ...._foreign import numba_simulator
 from ....host.job import runtime
 from ....host.kernels import sim_calls
 from ...state import P2P
-from . import checked_streams, queued, scheduler, source
+from . import checked_streams, language, queued, scheduler, source
 from .arrays import kernel_array, store
-from .scheduler import WARP, Grid, SimThread, current, pause, running, running_here
+from .scheduler import Grid, SimThread, current, pause, running, running_here
 from .threads import STATE
 
 _MOST_THREADS = 1024  # of a block
@@ -73,6 +73,7 @@ def _one_kernel() -> AbstractContextManager[None]:
 def _run(kernel: Any, arguments: tuple[Any, ...]) -> None:
     number = _check(kernel)
     write_back: list[Callable[[], None]] = []
+    arguments = declared(kernel, arguments)
     seen = [_argument(kernel, argument, write_back) for argument in arguments]
     _run_active(kernel, _dimensions(kernel), seen, number)
     for copy_back in write_back:
@@ -128,6 +129,7 @@ def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
     """Launch in the order of a stream. Faults stay recorded for the next call of the host."""
     captured = sim_calls.is_captured(handle)
     number, dimensions = _check(kernel), _dimensions(kernel)
+    arguments = declared(kernel, arguments)
     write_back: list[Callable[[], None]] = []
     seen = [_argument(kernel, argument, write_back) for argument in arguments]
     if write_back and captured:
@@ -262,6 +264,8 @@ def _as_it_is(argument: Any) -> Any:
     return argument
 
 
+#: Arguments as the kernel's signature has them: device cpu converts them by itself.
+declared: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]] = language.as_declared
 #: Of an argument an array of Numba's where it is another library's: device cpu has another.
 foreign: Callable[[Any], Any] = _as_it_is
 #: Called with the kernel's name before and after every launch; ``jit.modules`` adds one for faults,
@@ -277,44 +281,12 @@ class _CurrentThread:
         return current()
 
 
-def _lane(thread: SimThread) -> int:
-    return thread.thread_id % WARP
-
-
-def _shuffle(pick: Callable[[int, int], int]) -> Callable[..., Any]:
-    def shuffle(_module: Any, mask: int, value: Any, operand: int) -> Any:
-        thread = current()
-        values = thread.warp.gather(thread, value)
-        source = pick(_lane(thread), int(operand))
-        return values[source] if 0 <= source < len(values) else value
-
-    return shuffle
-
-
-def _ballot(_module: Any, mask: int, predicate: Any) -> int:
-    thread = current()
-    votes = thread.warp.gather(thread, predicate)
-    return sum(1 << index for index, vote in enumerate(votes) if vote)
-
-
-def _vote(decide: Callable[[list[Any]], bool]) -> Callable[..., bool]:
-    def vote(_module: Any, mask: int, predicate: Any) -> bool:
-        thread = current()
-        return decide(thread.warp.gather(thread, predicate))
-
-    return vote
-
-
-def _sync_warp(_module: Any, mask: int = 0xFFFFFFFF) -> None:
-    thread = current()
-    thread.warp.wait(thread)
-
-
-def install(finish_all: Callable[[], None]) -> None:
+def install(finish_all: Callable[[], None], compiled: bool) -> None:
     """Patches Numba's simulator. ``pyshmem.device`` does it on import when the simulator is on.
 
     Args:
         finish_all: waits for all streams.
+        compiled: kernels are compiled for the CPU.
     """
     if checks_order():
         from . import record
@@ -332,15 +304,8 @@ def install(finish_all: Callable[[], None]) -> None:
     numba_simulator.SHARED.replace(property(lambda self: current().block.shared))
     numba_simulator.look_up(_real_cuda, _of_kernels)
     additions: dict[str, Callable[..., Any]] = {
-        "syncwarp": _sync_warp,
-        "shfl_sync": _shuffle(lambda lane, operand: operand),
-        "shfl_xor_sync": _shuffle(lambda lane, operand: lane ^ operand),
-        "shfl_up_sync": _shuffle(lambda lane, operand: lane - operand),
-        "shfl_down_sync": _shuffle(lambda lane, operand: lane + operand),
-        "ballot_sync": _ballot,
-        "all_sync": _vote(all),
-        "any_sync": _vote(any),
         "activemask": lambda self: (1 << current().warp.live) - 1,
         "nanosleep": lambda self, _ns: pause(),
     }
     numba_simulator.add(additions)
+    language.install(compiled)

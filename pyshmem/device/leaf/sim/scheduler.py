@@ -198,10 +198,11 @@ class Grid(Group):
 
     def _body(self, function: Callable[..., Any], arguments: list[Any]) -> Callable[[], None]:
         def body() -> None:
-            function(*arguments)
+            with np.errstate(over="ignore"):  # integers of kernels wrap around
+                function(*arguments)
 
         def debugged() -> None:
-            with np.errstate(divide="raise"):
+            with np.errstate(over="ignore", divide="raise"):
                 function(*arguments)
 
         return debugged if self.debug else body
