@@ -16,7 +16,8 @@ class ShmemError(RuntimeError):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
         kind = next(kind for kind in type(self).__mro__ if kind.__module__ == ShmemError.__module__)
-        self.add_note(f"see docs/howto/errors.md#{kind.__name__.lower()} of pyshmem")
+        page = f"docs/howto/errors.md#{kind.__name__.lower()}"
+        self.add_note(f"see help(pyshmem.{kind.__name__}), and {page} in the sources of pyshmem")
 
 
 class NotInitialized(ShmemError):

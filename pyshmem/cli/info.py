@@ -66,7 +66,7 @@ def info(nodes: bool, heap: int | None, cflags: bool, libs: bool, pkg_config: bo
         flags = [*(compile_flags() if cflags else ()), *(link_flags() if libs else ())]
         click.echo(shlex.join(flags))
         return
-    console = Console(width=_width())
+    console = Console(width=_width(), markup=False)  # texts have brackets
     for table in (
         _versions(),
         _conduits(),
@@ -107,7 +107,7 @@ def _show_nodes() -> None:
                 host = bytes(names[first]).rstrip(b"\0").decode()
                 reach = "loads and stores" if first == node[0] else "the proxy's messages"
                 table.add_row(host, ranges(pes), reach)
-            Console().print(table)
+            Console(markup=False).print(table)
 
 
 def _show_heaps(pid: int) -> None:
@@ -118,7 +118,7 @@ def _show_heaps(pid: int) -> None:
         raise click.ClickException(str(error)) from None
     if not found:
         raise click.ClickException(heaps.why_none(pid))
-    console = Console()
+    console = Console(markup=False)
     for job in dict.fromkeys(one.job for one in found):
         table = _table(
             f"Heaps of job {job}", "PE", "pid", "heap", "used", "of", "largest free", "blocks"

@@ -41,7 +41,7 @@ def trace(file: Path, plot: str | None, rows: int, comm: str) -> None:
         re.compile(comm)
     except re.error as error:
         raise click.BadParameter(f"{comm!r} is no regular expression: {error}") from error
-    console = Console()
+    console = Console(markup=False)
     for table in (_times(document, rows), _shares(document, comm), _late(document)):
         console.print(table)
     for line in _remarks(document):

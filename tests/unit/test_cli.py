@@ -227,6 +227,13 @@ def test_info_shows_every_setting_with_value_and_origin(monkeypatch: pytest.Monk
     assert "123" in row
 
 
+def test_info_shows_brackets_of_texts_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSHMEM_JOB", "[bold]x[/]")
+    output = invoke("info").output
+    assert "[address]:port" in output
+    assert "[bold]x[/]" in output
+
+
 def test_info_tells_of_a_misspelt_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is no setting" not in invoke("info").output
     monkeypatch.setenv("PYSHMEM_HEAPSIZE", "1G")
@@ -453,7 +460,12 @@ def test_errors_name_the_part_of_the_page_that_is_about_them(kind: type[Exceptio
     error = kind("a wait")
     assert str(error) == "a wait"
     (note,) = error.__notes__
-    page, anchor = re.fullmatch(r"see (docs/howto/errors\.md)#(\w+) of pyshmem", note).groups()
+    form = (
+        r"see help\(pyshmem\.(\w+)\), and (docs/howto/errors\.md)#(\w+) in the sources of pyshmem"
+    )
+    name, page, anchor = re.fullmatch(form, note).groups()
+    assert getattr(pyshmem, name) is kind
+    assert kind.__doc__
     text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
     assert f"\n## {kind.__name__}\n" in text
     assert f"| `{kind.__name__}` |" in text

@@ -162,8 +162,8 @@ def _compile(source: str, path: Path, alone: bool = True) -> None:
     command = _compiler(source)
     path.parent.mkdir(parents=True, exist_ok=True)
     print(
-        f"pyshmem: compiles its {_WORDS[source]} for torch {torch.__version__}, once, in about half a "
-        f"minute: {path}",
+        f"pyshmem: compiles its {_WORDS[source]} for torch {torch.__version__}, once, in half a minute "
+        f"or, on a busy machine, some; PYSHMEM_TORCH_GROUPS=python does without: {path}",
         file=sys.stderr,
         flush=True,
     )
