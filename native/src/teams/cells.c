@@ -47,6 +47,18 @@ void pysh_cells_synced(ishmemx_team_t team) {
     team->cells_met = team->celled;
 }
 
+/* The others look at the first line all the time: what is behind it is written before, so that the line is taken from
+ * them once, by stores that follow each other. From a GPU all of it comes by one copy. */
+static int give_data(cell_t *cell, const pysh_celled_t *call) {
+    size_t first = PYSH_CACHE_LINE - PYSH_CELL_HEAD;
+
+    if (call->nbytes <= first || pysh_on_gpu(call->source))
+        return pysh_copy(cell->data, call->source, call->nbytes);
+    memcpy(cell->data + first, (const char *)call->source + first, call->nbytes - first);
+    memcpy(cell->data, call->source, first);
+    return ISHMEMX_OK;
+}
+
 /* Not twice: a call that is made again after an interrupt may have been read by then. */
 static int give(ishmemx_team_t team, const pysh_celled_t *call, uint64_t number, bool has_data) {
     cell_t *cell = cell_of(team, team->my_pe, number);
@@ -55,7 +67,7 @@ static int give(ishmemx_team_t team, const pysh_celled_t *call, uint64_t number,
     if (team->cell_given == number)
         return ISHMEMX_OK;
     if (has_data)
-        status = pysh_copy(cell->data, call->source, call->nbytes);
+        status = give_data(cell, call);
     cell->about = call->about;
     /* release: pairs with the acquire in is_there() */
     __atomic_store_n(&cell->number, number, __ATOMIC_RELEASE);
