@@ -108,6 +108,7 @@ enum ishmemx_cpu_end {
     ISHMEMX_CPU_NO_STATE, /* a thread used the device library outside init .. finalize */
     ISHMEMX_CPU_INTERRUPTED,
     ISHMEMX_CPU_OUT_OF_BOUNDS, /* `text` says which index of what, `block` and `thread` whose */
+    ISHMEMX_CPU_NOT_ALL,       /* `text` says which threads of a routine's group are not in it with the others */
 };
 
 /* A word of what kernels print: what it is, an enum of the compiler's, and its bits. */

@@ -8,11 +8,15 @@
  * how many met. */
 void pysh_cpu_sync(void);
 int64_t pysh_cpu_sync_count(int32_t predicate);
+/* The barrier of a routine of the device library, which all threads of the block call, none of which has ended. */
+void pysh_cpu_meet(void);
 /* The block's shared memory of a place in the program. */
 int64_t pysh_cpu_shared(int64_t place, int64_t nbytes);
 
 bool pysh_block_begin(worker_t *worker, int64_t rank);
 void pysh_block_end(worker_t *worker, block_t *block);
 void pysh_block_free(block_t *block);
-void pysh_block_check(block_t *block, worker_t *worker);                 /* a thread of it has ended */
+void pysh_block_check(block_t *block, worker_t *worker); /* a thread of it has ended */
+/* Ends the launch: threads of a block, or of a warp of it (-1: none), are not all in a routine that is for all. */
+void pysh_block_refuse(const block_t *block, int warp);
 void pysh_block_tell(const block_t *block, char *text, size_t capacity); /* who waits where */

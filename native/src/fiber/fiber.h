@@ -31,6 +31,7 @@ typedef struct fiber {
     block_t *block;
     uint64_t result; /* of the meeting it waited in */
     int at;          /* where it waits */
+    bool of_routine; /* in a meeting of the device library's, which is for its whole group */
     char *low;       /* the lowest byte of its stack, above a page that nobody may touch */
     size_t nbytes;
 } fiber_t;
@@ -42,6 +43,7 @@ typedef struct {
 
 typedef struct {
     uint32_t live, waiting; /* lanes; those that have not started live too */
+    uint32_t of_routine;    /* of those that wait: in a meeting that is for the whole warp */
     uint32_t mask[PYSH_WARP];
     int32_t op[PYSH_WARP], operand[PYSH_WARP];
     uint64_t value[PYSH_WARP];
@@ -59,6 +61,7 @@ struct block {
     int32_t at[3];        /* the next thread to start */
     int n, started, live; /* threads; those that have not started live too */
     int ones;             /* predicates that held, of the meeting that goes on */
+    int of_routine;       /* of those that wait: in a meeting that is for the whole block */
     line_t waiting, at_grid;
     int64_t grid_turn; /* the grid's, when this block's threads had all come to its barrier */
     bool came_to_grid;

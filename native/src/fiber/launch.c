@@ -135,7 +135,7 @@ int64_t ishmemx_cpu_symbol(const char *name) {
         ROW(pysh_cpu_went_on),      ROW(pysh_cpu_shared),         ROW(pysh_cpu_no_state),  ROW(pysh_cpu_print),
         ROW(ishmemx_leaf_atomic),   ROW(ishmemx_leaf_time_awake), ROW(ishmemx_leaf_now),   ROW(pysh_cpu_out_of_bounds),
         ROW(pysh_cpu_rounded),      ROW(pysh_cpu_rounded_f),      ROW(pysh_cpu_narrowed),  ROW(pysh_cpu_of_integer),
-        ROW(pysh_cpu_of_integer_f),
+        ROW(pysh_cpu_of_integer_f), ROW(pysh_cpu_meet),           ROW(pysh_cpu_warp_meet),
     };
 #undef ROW
 

@@ -74,7 +74,7 @@ static void schedule_end(fiber_t *self, worker_t *worker, block_t *block) {
         return;
     }
     if (warp->waiting)
-        pysh_warp_check(warp, worker);
+        pysh_warp_check(block, self->seen.rank / PYSH_WARP, worker);
     if (block->waiting.count)
         pysh_block_check(block, worker);
     if (block->at_grid.count)
@@ -134,6 +134,7 @@ static fiber_t *fresh(worker_t *worker) {
     fiber->worker = worker;
     fiber->block = NULL;
     fiber->at = AT_WORK;
+    fiber->of_routine = false;
     fiber->sp = pysh_fresh_sp((char *)fiber, live);
     return fiber;
 }

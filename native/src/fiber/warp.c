@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Meetings of lanes. The lane that comes last works the results out for all. */
 #include "fiber/warp.h"
+#include "fiber/block.h"
 #include "fiber/schedule.h"
 
 static bool has(uint32_t lanes, int lane) {
@@ -63,26 +64,53 @@ static void release(warp_t *warp, int lane, worker_t *worker, int own) {
         if (has(group, other) && other != own)
             line_add(&worker->ready, warp->lane[other]);
     warp->waiting &= ~group;
+    warp->of_routine &= ~group;
     worker->yields = worker->idle = 0;
 }
 
-uint64_t pysh_cpu_warp(int32_t op, uint32_t mask, uint64_t value, int32_t operand) {
+/* Lanes that are in a routine's meeting meet in it alone, and all that there are. */
+static bool is_refused(const block_t *block, int number, uint32_t group) {
+    const warp_t *warp = &block->warps[number];
+    int n = block->n - number * PYSH_WARP;
+    uint32_t all = n < PYSH_WARP ? (1u << n) - 1 : ~0u, routine = warp->of_routine & group;
+
+    return routine && (routine != group || warp->live != all);
+}
+
+static uint64_t meet(int32_t op, uint32_t mask, uint64_t value, int32_t operand, bool of_routine) {
     worker_t *worker = pysh_worker;
     fiber_t *self = worker->running;
-    int lane = self->seen.rank % PYSH_WARP;
-    warp_t *warp = &self->block->warps[self->seen.rank / PYSH_WARP];
+    int lane = self->seen.rank % PYSH_WARP, number = self->seen.rank / PYSH_WARP;
+    warp_t *warp = &self->block->warps[number];
 
+    self->of_routine = of_routine;
+    warp->of_routine = (warp->of_routine & ~(1u << lane)) | (uint32_t)of_routine << lane;
     warp->mask[lane] = mask | 1u << lane;
     warp->op[lane] = op;
     warp->operand[lane] = operand;
     warp->value[lane] = value;
     warp->lane[lane] = self;
     warp->waiting |= 1u << lane;
+    if ((of_routine && is_refused(self->block, number, 1u << lane)) ||
+        (complete(warp, lane) && is_refused(self->block, number, warp->mask[lane] & warp->live))) {
+        self->at = AT_WARP;
+        pysh_block_refuse(self->block, number);
+        pysh_leave();
+    }
     if (complete(warp, lane))
         release(warp, lane, worker, lane);
     else
         pysh_wait_in(self, AT_WARP);
+    self->of_routine = false;
     return self->result;
+}
+
+uint64_t pysh_cpu_warp(int32_t op, uint32_t mask, uint64_t value, int32_t operand) {
+    return meet(op, mask, value, operand, false);
+}
+
+uint64_t pysh_cpu_warp_meet(int32_t op, uint64_t value, int32_t operand) {
+    return meet(op, ~0u, value, operand, true);
 }
 
 uint32_t pysh_cpu_live_lanes(void) {
@@ -92,7 +120,13 @@ uint32_t pysh_cpu_live_lanes(void) {
 }
 
 /* A lane has ended: those that waited for it go on. */
-void pysh_warp_check(warp_t *warp, worker_t *worker) {
+void pysh_warp_check(block_t *block, int number, worker_t *worker) {
+    warp_t *warp = &block->warps[number];
+
+    if (warp->of_routine) { /* it needed that lane */
+        pysh_block_refuse(block, number);
+        return;
+    }
     for (int lane = 0; lane < PYSH_WARP; lane++)
         if (has(warp->waiting, lane) && complete(warp, lane))
             release(warp, lane, worker, -1);

@@ -9,5 +9,7 @@ enum { PYSH_SYNC, PYSH_PICK, PYSH_UP, PYSH_DOWN, PYSH_XOR, PYSH_BALLOT, PYSH_MAT
  * 0, and above it the lanes that met; PYSH_MATCH the lanes with the same value, and above it those that met. */
 uint64_t pysh_cpu_warp(int32_t op, uint32_t mask, uint64_t value, int32_t operand);
 uint32_t pysh_cpu_live_lanes(void);
+/* The same of all lanes that there are, none of which has ended: of a routine of the device library. */
+uint64_t pysh_cpu_warp_meet(int32_t op, uint64_t value, int32_t operand);
 
-void pysh_warp_check(warp_t *warp, worker_t *worker); /* a lane has ended */
+void pysh_warp_check(block_t *block, int number, worker_t *worker); /* a lane has ended */

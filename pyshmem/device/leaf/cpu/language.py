@@ -209,6 +209,9 @@ _by_dimensions("gridsize", _EXTENTS)
 # -- barriers and fences -------------------------------------------------------------------------
 
 block_sync = runtime("pysh_cpu_sync", types.void)
+#: A routine's, which is for all threads of the block or warp, ended ones too: they are told.
+block_meet = runtime("pysh_cpu_meet", types.void)
+warp_meet = runtime("pysh_cpu_warp_meet", types.int64, types.int32, types.int64, types.int32)
 grid_sync = runtime("pysh_cpu_grid_sync", types.void)
 relax = runtime("pysh_cpu_yield", types.void)
 went_on = runtime("pysh_cpu_went_on", types.void)

@@ -25,6 +25,7 @@ from numba.extending import intrinsic
 
 from ...._core.library import ffi, lib, not_initialized, setting_number
 from ...._foreign import numba_cpu, numba_errors, numba_simulator
+from ...routine import ROUTINES
 from ..sim import launches as simulated
 from ..sim import source
 from ..sim.arrays import ndarray_of
@@ -288,15 +289,31 @@ def run(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) 
     finally:
         language.show_printed(launch.printed, launch.n_printed)
         lib.ishmemx_cpu_forget(launch)
-    _raise(kernel.fn.__qualname__, launch)
+    _raise(kernel, launch)
 
 
 def _where(launch: Any) -> str:
     return f"block {tuple(launch.block)}, thread {tuple(launch.thread)}"
 
 
-def _raise(name: str, launch: Any) -> None:
+def _routines_of(function: Any) -> str:
+    """The routines for a whole warp or block that the kernel calls, or what they are."""
+    named = [
+        getattr(function.__globals__.get(name), "__name__", name)
+        for name in function.__code__.co_names
+    ]
+    found = [name for name in named if name in ROUTINES and name.endswith(("_work_group", "_warp"))]
+    found = list(dict.fromkeys(found))
+    return " or ".join(found) or "a routine of pyshmem.device"
+
+
+def _raise(kernel: Any, launch: Any) -> None:
     """What ended the launch, when it was no exception of the kernel's."""
+    name = kernel.fn.__qualname__
+    if launch.end == lib.ISHMEMX_CPU_NOT_ALL:
+        text, routine = ffi.string(launch.text).decode(), _routines_of(kernel.fn)
+        text = text + routine if text.startswith("threads") else routine + text
+        raise RuntimeError(f"{text}, in kernel {name}, block {tuple(launch.block)}")
     if launch.end == lib.ISHMEMX_CPU_INTERRUPTED:
         raise KeyboardInterrupt(f"in kernel {name}")
     if launch.end == lib.ISHMEMX_CPU_NO_STATE:

@@ -319,6 +319,7 @@ _FUNCTIONS = (
     "pysh_cpu_shared", "pysh_cpu_no_state", "pysh_cpu_print", "ishmemx_leaf_atomic",
     "ishmemx_leaf_time_awake", "ishmemx_leaf_now", "pysh_cpu_out_of_bounds", "pysh_cpu_rounded",
     "pysh_cpu_rounded_f", "pysh_cpu_narrowed", "pysh_cpu_of_integer", "pysh_cpu_of_integer_f",
+    "pysh_cpu_meet", "pysh_cpu_warp_meet",
 )  # fmt: skip
 for _name in _FUNCTIONS:  # by name, in this process's code and in what the store keeps
     llvmlite.binding.add_symbol(_name, lib.ishmemx_cpu_symbol(_name.encode()))

@@ -19,8 +19,9 @@ from ..compiled.llvm import I32, I64, i64, leaf, with_arity
 from . import language
 from .language import (
     PICK,
+    SYNC,
+    block_meet,
     block_rank,
-    block_sync,
     fence_of,
     grid_sync,
     n_blocks,
@@ -28,8 +29,7 @@ from .language import (
     rank,
     relax,
     runtime,
-    warp_sync,
-    warp_word,
+    warp_meet,
     went_on,
 )
 from .memory import STATE_NAME, load_bits, release64, store_bits
@@ -265,6 +265,14 @@ def warp_threads():
     return min(32, n_threads() - (rank() & ~31))
 
 
+block_sync = block_meet
+
+
+@register_jitable
+def warp_sync():
+    warp_meet(SYNC, 0, 0)
+
+
 _share_word = runtime("pysh_cpu_shared", i64, i64, i64)
 
 
@@ -283,4 +291,4 @@ def block_share(value):
 @register_jitable
 def warp_share(value):
     """The first lane's int64 ``value``, on every lane of the warp; a barrier."""
-    return warp_word(PICK, 0xFFFFFFFF, value, 0)
+    return warp_meet(PICK, value, 0)
