@@ -56,6 +56,27 @@ void pysh_ring_waiter_describe(const pysh_ring_t *ring, const pysh_ring_waiter_t
              awaited[waiter->awaits], handler ? "; a handler of the program is running" : "");
 }
 
+/* A ring that no kernel has used yet says nothing. */
+static bool is_idle(pysh_ring_t *ring, unsigned long long asked) {
+    pysh_ring_waiter_t waiter;
+
+    return !ring->head && !ring->in_flight && !asked && !pysh_ring_waits(ring, &waiter);
+}
+
+void pysh_proxy_describe_used(char *text, size_t capacity) {
+    int n_rings;
+    pysh_ring_t *rings = pysh_proxy_rings(&n_rings);
+    bool used = false;
+
+    for (int k = 0; k < n_rings; k++)
+        used |= !is_idle(&rings[k], pysh_ring_wanted(&rings[k]));
+    text[0] = '\0';
+    if (used)
+        pysh_proxy_describe(text, capacity);
+    else
+        pysh_am_describe(text, capacity);
+}
+
 void pysh_proxy_describe(char *text, size_t capacity) {
     pysh_ring_waiter_t waiter;
     char who[224];

@@ -23,3 +23,5 @@ int pysh_proxy_drain(void);
 void pysh_proxy_state(int64_t *words);
 /* A line on each ring, for reports. */
 void pysh_proxy_describe(char *text, size_t capacity);
+/* The same; of rings that no kernel has used yet nothing. */
+void pysh_proxy_describe_used(char *text, size_t capacity);

@@ -200,6 +200,8 @@ def as_dtype(dtype: Any, *, of_values: bool = False) -> np.dtype[Any]:
         named = getattr(ml_dtypes, name, None) or getattr(np, name, None)
         if not isinstance(named, type):
             hint = "; a shape of several numbers is a tuple" if isinstance(dtype, int) else ""
+            if isinstance(dtype, str) and dtype in ("host", "device"):
+                hint = f"; where an array lies is heap={dtype!r}"
             told = f"dtype {dtype!r} is known neither to NumPy nor to ml_dtypes{hint}"
             raise TypeError(told) from None
         found = np.dtype(named)

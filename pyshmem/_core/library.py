@@ -188,8 +188,8 @@ def not_initialized(what: str) -> errors.NotInitialized:
         )
     if has_ended:
         return errors.NotInitialized(
-            f"{what}, and no job runs any more: it ended by finalize, or with the `with` of init; move "
-            "the call before that, or call pyshmem.init() again"
+            f"{what}, and no job runs any more: it ended by finalize, with the `with` of init, or by "
+            "torch's destroy_process_group; move the call before that, or call pyshmem.init() again"
         )
     return errors.NotInitialized(f"{what}, but pyshmem is not initialised; call pyshmem.init()")
 

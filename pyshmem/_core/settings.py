@@ -129,6 +129,20 @@ SETTINGS = (
 )  # fmt: skip
 
 
+#: Variables of other libraries, and what there is of ours for the same.
+_OTHERS_NAMES = {
+    "NVSHMEM_SYMMETRIC_SIZE": "PYSHMEM_HEAP_SIZE and PYSHMEM_DEVICE_HEAP_SIZE are",
+    "ROCSHMEM_HEAP_SIZE": "PYSHMEM_DEVICE_HEAP_SIZE is",
+    "ROC_SHMEM_HEAP_SIZE": "PYSHMEM_DEVICE_HEAP_SIZE is",
+    "ISHMEM_SYMMETRIC_SIZE": "PYSHMEM_HEAP_SIZE and PYSHMEM_DEVICE_HEAP_SIZE are",
+    "SMA_SYMMETRIC_SIZE": "PYSHMEM_HEAP_SIZE is",
+    "XT_SYMMETRIC_HEAP_SIZE": "PYSHMEM_HEAP_SIZE is",
+    "NVSHMEM_DEBUG": "PYSHMEM_CHECK is",
+    "NVSHMEM_DISABLE_P2P": "PYSHMEM_P2P=0 is",
+    "NVSHMEM_REMOTE_TRANSPORT": "PYSHMEM_CONDUIT is",
+    "NVSHMEM_BOOTSTRAP": "python -m pyshmem run, or the launchers that docs/howto/start.md names, are",
+}
+
 #: Variables that others read who have to do with the library: its tests, and OpenSHMEM programs.
 _OTHERS = ("PYSHMEM_CALL", "SHMEM_VERSION", "SHMEM_INFO", "SHMEM_SYMMETRIC_HEAP_SIZE")
 _OF_TESTS = "PYSHMEM_TEST_"
@@ -141,7 +155,11 @@ def misspelt(names: Iterable[str]) -> list[str]:
     """
     known = {f"PYSHMEM_{row.name}" for row in SETTINGS}
     known |= {row.alias for row in SETTINGS if row.alias} | set(_OTHERS)
-    told = []
+    told = [
+        f"{name} is set, but is not read here: {way} for that"
+        for name, way in _OTHERS_NAMES.items()
+        if name in set(names)
+    ]
     for name in sorted(set(names) - known):
         if name.upper() in known:
             told.append(

@@ -70,8 +70,10 @@ def outside(dtype: np.dtype[Any], value: Any, name: str, limits: str = "") -> Ov
 
 def unfit(dtype: np.dtype[Any], value: Any, name: str) -> TypeError:
     """The error of a value that is none of the dtype's."""
+    cut = isinstance(value, (float, np.floating)) and dtype.kind in "iu"
+    way = f"; int({shown(value)}) is a whole number" if cut else ""
     return TypeError(
-        f"{name} is {shown(value)} ({type(value).__name__}); the array's dtype is {dtype}"
+        f"{name} is {shown(value)} ({type(value).__name__}); the array's dtype is {dtype}{way}"
     )
 
 

@@ -65,6 +65,9 @@ MAKE_GROUPS = tuple(
     for module in (dist, distributed_c10d)
 )
 
+#: Gives a store, a rank and how many ranks there are: by RANK, MASTER_ADDR and the like, or raises.
+RENDEZVOUS = Hook(distributed_c10d, "rendezvous", "url rank world_size")
+
 #: Reads all elements, and is no operator.
 TOLIST = Hook(torch.Tensor, "tolist")
 
@@ -75,6 +78,7 @@ HOOKS = (
     GROUP_NAME,
     SEQUENCE_NUMBER,
     NEW_GROUP,
+    RENDEZVOUS,
     *MAKE_GROUPS,
     *(Hook(torch, name) for name in ("_scaled_mm", "_neg_view")),
     *(Hook(torch._C, name) for name in ("_AutoDispatchBelowAutograd", "_functorch")),

@@ -42,6 +42,7 @@ def _at(tensor: torch.Tensor, name: str) -> int:
 def _check_on_heap(tensor: torch.Tensor, name: str, copy: bool = False) -> None:
     runtime.current()
     check_plain(tensor)
+    tensors.check_not_freed(tensor, name)
     if not copy and tensor.numel() and tensors.heap_of(tensor) is None:
         if told := pending(name, tensor.data_ptr(), tensor.nbytes):
             raise told
@@ -61,7 +62,8 @@ def _check_pair(out: torch.Tensor, input: torch.Tensor, up: int, down: int, n_pe
         )
     if out.numel() * down != input.numel() * up:
         raise ValueError(
-            f"out has {out.numel()} elements, input {input.numel()}, for a team of {n_pes} PEs"
+            f"out has {out.numel()} elements, it needs {input.numel() * up // down}: input has "
+            f"{input.numel()}, for a team of {n_pes} PEs"
         )
     check_apart((("out", out),), (("input", input),))
 

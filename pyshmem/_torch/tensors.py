@@ -28,6 +28,8 @@ from .arguments import check_plain, why_not_plain
 
 #: The array behind a storage of ours, by its address. The storage keeps the array.
 _arrays: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+#: The attribute of what was freed: the tensor that all its views are views of has it.
+_FREED = "_pyshmem_freed"
 #: Bytes that addresses are a multiple of, as those of CUDA's allocator.
 ALIGNMENT = 512
 
@@ -47,10 +49,12 @@ def _place(heap: str | None, device: Any) -> str:
     if heap == "host":
         raise ValueError(f"device is {wanted}, but the host heap is on the host")
     if job.device != "cuda" or wanted.index not in (None, job.gpu):
-        where = f"GPU {job.gpu}" if job.device == "cuda" else f"device {job.device!r}"
-        raise ValueError(
-            f"device is {wanted}, but this PE drives {where}; heap='device' is its device heap"
-        )
+        where = f"this PE drives GPU {job.gpu}; heap='device' is its device heap"
+        if job.device != "cuda":
+            where = f"this PE drives no GPU, its device is {job.device!r} (PYSHMEM_DEVICE)"
+            if job.device != "none":
+                where += "; heap='device' gives a tensor of its device heap, on the CPU"
+        raise ValueError(f"device is {wanted}, but {where}")
     return "device"
 
 
@@ -266,7 +270,7 @@ def free(tensor: torch.Tensor) -> None:
 
     Args:
         tensor: what ``empty``, ``zeros``, ... returned, or a view of it. No tensor over the same
-            memory must be used afterwards: torch cannot tell.
+            memory must be used afterwards: pyshmem's operators refuse it, torch cannot tell.
 
     Raises: ValueError (not made here, freed before), NotInitialized, ShmemError.
     Extension.
@@ -275,7 +279,19 @@ def free(tensor: torch.Tensor) -> None:
     if not tensor.untyped_storage().nbytes():
         return
     heaps.free(_array_of(tensor, "the tensor"))
+    setattr(_root(tensor), _FREED, True)
     _arrays.pop(tensor.untyped_storage().data_ptr(), None)
+
+
+def _root(tensor: torch.Tensor) -> torch.Tensor:
+    """What the tensor is a view of, as all views of that memory are."""
+    return tensor if tensor._base is None else tensor._base
+
+
+def check_not_freed(tensor: torch.Tensor, name: str) -> None:
+    """Raises: ValueError: ``free`` has given the memory back, which may be another's by now."""
+    if hasattr(_root(tensor), _FREED):
+        raise ValueError(f"{name} cannot be used any more: it was freed")
 
 
 def ptr(tensor: torch.Tensor, pe: int) -> torch.Tensor | None:

@@ -86,6 +86,19 @@ _WHAT = {
 }
 
 
+def _beyond_channel(a: int, b: int) -> str:
+    """Of a channel of Triton's kernels, by which number has a minus: the program's, or the packets'."""
+    if a < 0:
+        return (
+            f"program {-a - 1} has no place in the channel, which was made for {b}: the first argument "
+            "of channel(programs, nbytes) is the programs of the largest grid; nothing was done"
+        )
+    return (
+        f"a tile of {4 * a} bytes does not fit the channel, whose programs have {-4 * b}: the second "
+        "argument of channel(programs, nbytes) is the bytes of the largest tile; nothing was done"
+    )
+
+
 def _aim(what: int, a: int, b: int) -> str:
     """What a wait that gave up was for, in the words of reports (host_proxy/messages.c)."""
     symbol = _SYMBOLS.get(what >> CMP_SHIFT & 15, "")
@@ -112,6 +125,8 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
         whom=f" from PE {pe}" if pe >= 0 else "",
         outside=", or, with ctx=, was outside its team" if a == -1 else "",
     )  # fmt: skip
+    if kind == FAULT_NELEMS and (a < 0 <= b or b < 0 <= a):
+        what = _beyond_channel(a, b)
     if op.startswith("put_signal"):  # by stores the data is on its way when the signal is looked at
         what = what.replace("nothing was transferred", "no signal was sent")
     if kind == FAULT_TIMEOUT:

@@ -54,7 +54,8 @@ def _not_there(path: Path) -> str:
     text += f" (looked in {Path.cwd()})"
     if close := _close(path):
         return f"{text}: is {close} meant?"
-    return f"{text}; to run an installed module: -m {path.stem}" if bare else text
+    module = path.stem if path.suffix == ".py" else path.name
+    return f"{text}; to run an installed module: -m {module}" if bare else text
 
 
 def _close(path: Path) -> Path | None:

@@ -174,7 +174,8 @@ def test_a_place_where_no_timeline_can_be_is_named_with_its_setting(
     program = "import pyshmem\npyshmem.init()\n"
     done = run_pes(2, program, device="none", env={"PYSHMEM_TRACE": str(path)})
     assert done.returncode != 0
-    assert f"PYSHMEM_TRACE: No such file or directory: '{path}'" in done.stderr
+    assert f"PYSHMEM_TRACE names a file that cannot be written, '{path}'" in done.stderr
+    assert f"there is no folder {path.parent}: make it" in done.stderr
 
 
 def test_a_whole_job_by_the_environment(run_pes: RunPes, tmp_path: Path) -> None:

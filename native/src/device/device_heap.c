@@ -60,7 +60,7 @@ static int device_system_open(pysh_arena_t *arena) {
         host_opened = true;
     }
     pysh_quiet_set_rings(pysh_proxy_drain);
-    pysh_report_rings(pysh_proxy_describe);
+    pysh_report_rings(pysh_proxy_describe_used);
     return pysh_proxy_start(at + pysh_device_teams_nbytes(pysh.n_pes));
 }
 

@@ -51,8 +51,10 @@ static int not_ready(void) {
                                        : pysh_fail(ISHMEMX_ERR_STATE, "another thread is finalising pyshmem");
     if (pysh_is_forked(ISHMEMX_ERR_STATE))
         return ISHMEMX_ERR_STATE;
-    return pysh_fail(ISHMEMX_ERR_STATE, last_pe >= 0 ? "pyshmem is finalised; initialise it again to go on"
-                                                     : "pyshmem is not initialised; call init first");
+    return pysh_fail(ISHMEMX_ERR_STATE, last_pe >= 0
+                                            ? "pyshmem is finalised, by finalize, or by the end of the `with` of init "
+                                              "in Python: move the call before that, or initialise it again"
+                                            : "pyshmem is not initialised; call init first");
 }
 
 int pysh_enter(void) {

@@ -105,6 +105,16 @@ class SymmetricArray(np.ndarray[Any, np.dtype[Any]]):
             )
         super().put(ind, v, mode)  # type: ignore[arg-type]
 
+    def resize(self, *_shape: Any, **_options: Any) -> None:
+        """NumPy's, which needs memory of its own.
+
+        Raises: ValueError.
+        """
+        raise ValueError(
+            "an array of a symmetric heap keeps its size: pyshmem.realloc(array, shape), by all PEs, "
+            "makes one of another"
+        )
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # a protocol that somebody asks for
             raise AttributeError(name)
@@ -272,6 +282,12 @@ def _not_symmetric(name: str, array: Any) -> Exception:
     what = (
         f"shape {tuple(getattr(array, 'shape', ()))}, {getattr(array, 'dtype', 'other elements')}"
     )
+    if type(array).__module__.startswith("torch"):
+        return ValueError(
+            f"{name} ({what}) is not on a symmetric heap: other PEs reach no ordinary "
+            "tensors; make it with pyshmem.interop.torch.empty, zeros, ones, tensor, ... (the host's "
+            "put and get take memory of pyshmem.register too)"
+        )
     return ValueError(
         f"{name} ({what}) is not on a symmetric heap: other PEs reach no ordinary arrays, and no copies "
         "or results of arithmetic; make it with pyshmem.empty, zeros, array, ... (the host's put and "
@@ -529,6 +545,11 @@ StreamLike = Any
 
 def stream_handle(stream: StreamLike) -> int:
     """The ``cudaStream_t`` of a stream object, as an int."""
+    if isinstance(stream, (bool, np.bool_)):
+        raise TypeError(
+            f"stream is {stream}; give a stream, such as pyshmem.streams.Stream() or one of CuPy, "
+            "torch or Numba, and leave stream= out for a call on the host"
+        )
     if is_integer(stream):
         if not 0 <= stream < 1 << 64:
             raise ValueError(f"stream is {stream}, which is no handle of a stream")

@@ -174,6 +174,7 @@ def _check_weight(x: torch.Tensor, w: Any) -> None:
     if x.shape[1] != w.shape[0]:
         raise ValueError(
             f"x {tuple(x.shape)} has {x.shape[1]} columns, w {tuple(w.shape)} has {w.shape[0]} rows"
+            + (": give w.t(), as of torch.nn.Linear" if x.shape[1] == w.shape[1] else "")
         )
     if not w.numel():
         raise ValueError(f"w {tuple(w.shape)} has no elements")

@@ -221,7 +221,7 @@ def _tell_lone_child() -> None:
             "this process of multiprocessing is a job of one PE: pyshmem.launch(function, 4) starts "
             "four in one job, and so do RANK and WORLD_SIZE in the environment of each"
         )
-        warnings.warn(text, RuntimeWarning, stacklevel=4)
+        warnings.warn(text, RuntimeWarning, stacklevel=5)
 
 
 def _start(

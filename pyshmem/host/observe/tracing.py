@@ -288,7 +288,11 @@ def _begin(make: Callable[[Path], Trace]) -> None:
         try:
             make(Path(path)).start()
         except OSError as error:
-            raise ValueError(f"PYSHMEM_TRACE: {error.strerror}: {path!r}") from None
+            folder = Path(path).absolute().parent
+            way = "" if folder.is_dir() else f"; there is no folder {folder}: make it, on each host"
+            raise ValueError(
+                f"PYSHMEM_TRACE names a file that cannot be written, {path!r}: {error.strerror}{way}"
+            ) from None
 
 
 def _end() -> None:

@@ -49,6 +49,9 @@ def refuse_team(team: Any, name: str) -> TypeError:
         return TypeError(
             f"{name} is None, as a split returns where this PE is no member: leave the call to members"
         )
-    return TypeError(
-        f"{name} is of type {type(team).__name__}, not a Team; the whole job is TEAM_WORLD"
-    )
+    way = "the whole job is TEAM_WORLD"
+    if type(team).__module__.startswith("torch."):  # a process group, or its backend
+        way = (
+            "pyshmem.interop.torch.from_process_group(group) gives it, group.team of one of pyshmem"
+        )
+    return TypeError(f"{name} is of type {type(team).__name__}, not a Team; {way}")

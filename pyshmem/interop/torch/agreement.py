@@ -32,7 +32,15 @@ def agree(staging: Staging, facts: Sequence[Any]) -> None:
         said = said[: _TEXT - _DIGEST - 4] + b"... " + digest
     own = torch.frombuffer(bytearray(said.ljust(_TEXT, b"\0")), dtype=torch.uint8)
     rows = [torch.empty_like(own) for _ in range(staging.n_pes)]
-    staging.all_gather(rows, own)
+    try:
+        staging.all_gather(rows, own)
+    except MismatchError as error:
+        if "has left the team" not in str(error):
+            raise
+        raise MismatchError(
+            f"{name}: a rank of the process group has left it, by destroy_process_group or at its end, "
+            f"so that {name} cannot be complete: call it on all ranks before ({error})"
+        ) from None
     if all(row.equal(own) for row in rows):
         return
     texts = (bytes(row.tolist()).rstrip(b"\0").decode(errors="replace") for row in rows)

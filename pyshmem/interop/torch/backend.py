@@ -8,7 +8,7 @@ makes the current stream wait. Members of a group make the same calls in the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -70,6 +70,7 @@ class Collectives(Group):
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
         """Copy each member's to all; sizes may differ between members, the same on all."""
         rows, source = one_of("all_gather", outputs), one_of("all_gather", inputs)
+        self._check_rows("all_gather", "the list of outputs", rows)
         alike = self._are_alike(rows, source, "all_gather", "an input", "an output")
 
         def call(heap: Heap, stream: Any) -> None:
@@ -85,6 +86,7 @@ class Collectives(Group):
 
     def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Any:
         """``allgather`` into one tensor, of which ``input`` may be a part."""
+        self._check_sizes("all_gather_into_tensor", ("output", output), ("input", input))
         rows = self._shares(output, "all_gather", input)
 
         def call(heap: Heap, stream: Any) -> None:
@@ -99,6 +101,9 @@ class Collectives(Group):
     ) -> Any:
         """Several at a time."""
         pairs = paired("all_gather", outputs, inputs)
+        pairs = list(pairs)
+        for output, source in pairs:
+            self._check_sizes("all_gather_into_tensor", ("output", output), ("input", source))
         rows = [self._shares(output, "all_gather", source) for output, source in pairs]
 
         def call(heap: Heap, stream: Any) -> None:
@@ -127,6 +132,7 @@ class Collectives(Group):
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Any:
         """Combine over the members, each getting its one of ``inputs``; sizes may differ, as above."""
         output, rows = one_of("reduce_scatter", outputs), one_of("reduce_scatter", inputs)
+        self._check_rows("reduce_scatter", "the list of inputs", rows)
         what = _reduction(opts, output)
         alike = self._are_alike(rows, output, "reduce_scatter", "an output", "an input")
 
@@ -155,6 +161,9 @@ class Collectives(Group):
     ) -> Any:
         """Several at a time."""
         pairs = paired("reduce_scatter", inputs, outputs)
+        pairs = list(pairs)
+        for tensor, dest in pairs:
+            self._check_sizes("reduce_scatter_tensor", ("input", tensor), ("output", dest))
         rows = [self._shares(tensor, "reduce_scatter", dest) for tensor, dest in pairs]
         kinds = [_reduction(opts, output) for output in outputs]
 
@@ -251,6 +260,25 @@ class Collectives(Group):
             )
         return False
 
+    def _check_sizes(
+        self, routine: str, whole: tuple[str, torch.Tensor], part: tuple[str, torch.Tensor]
+    ) -> None:
+        """Raises: ValueError: ``whole`` has not as many elements as the members' parts together."""
+        (name, tensor), (of_part, share) = whole, part
+        check_plain(tensor, share)
+        if tensor.numel() != self._n * share.numel():
+            raise ValueError(
+                f"{routine}: {name} has {tensor.numel()} elements, it needs {self._n} x {share.numel()} "
+                f"= {self._n * share.numel()}: {of_part} has {share.numel()}, the group {self._n} ranks"
+            )
+
+    def _check_rows(self, routine: str, name: str, rows: Tensors) -> None:
+        """Raises: ValueError: a list has not one tensor for each rank."""
+        if len(rows) != self._n:
+            raise ValueError(
+                f"{routine}: {name} has {len(rows)} tensors, it needs {self._n}, one for each rank"
+            )
+
     def _beside(self, given: torch.Tensor, results: Tensors) -> torch.Tensor:
         """``given``, or a copy where results lie over it, which are set one after the other."""
         return given.clone() if any(share_memory(given, one) for one in results) else given
@@ -333,7 +361,11 @@ def _known_reduction(kind: Any, dtype: torch.dtype) -> Reduction:
     found = _known.get(key)
     if found is None:
         name = str(kind).rpartition(".")[2]
-        found = _known[key] = Reduction(_OPS[name], dtype)
+        try:
+            found = _known[key] = Reduction(_OPS[name], dtype)
+        except TypeError as error:
+            error.add_note(f"it was called with torch.distributed.ReduceOp.{name} of {dtype}")
+            raise
     return found
 
 
@@ -398,6 +430,24 @@ def _named_too(plain: Callable[[Any], str]) -> Callable[[Any], str]:
     return call
 
 
+def _told_of_launchers(plain: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    """How torch's ranks find each other; its error without RANK and the like tells what sets them."""
+
+    def call(*args: Any, **named: Any) -> Iterator[Any]:
+        try:
+            yield from plain(*args, **named)
+        except ValueError as error:
+            if "environment variable" in str(error):
+                error.add_note(
+                    "python -m pyshmem run -n 2 program.py sets RANK, WORLD_SIZE, MASTER_ADDR and "
+                    "MASTER_PORT, as torchrun does; pyshmem.interop.torch.init_process_group() "
+                    "needs none"
+                )
+            raise
+
+    return call
+
+
 def _logged_by_name(plain: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
     """What DDP logs of a model, which asks the group for its name in C++."""
 
@@ -435,6 +485,7 @@ def register() -> None:
     foreign.TEAM_OF_GROUP.offer(property(team_of_group))
     foreign.SEQUENCE_NUMBER.wrap(_of_our_groups_too)
     foreign.GROUP_NAME.wrap(_named_too)
+    foreign.RENDEZVOUS.wrap(_told_of_launchers)
     foreign.DDP_LOGGED.wrap(_logged_by_name)
     foreign.DDP_HOOK.wrap(_without_cpp_futures)
 

@@ -30,6 +30,16 @@ _NO_SUCH_CHARACTER = re.compile(r"UnicodeEncodeError: '(?:ascii|latin-1)' codec"
 #: A text that was given to torch as ``op``.
 _NO_REDUCE_OP = re.compile(r"arg0: torch\S*ReduceOp\) -> None.*Invoked with: .*, '\w+'$")
 
+#: What torch says of an argument of ours, and what is given in its place.
+_OF_OPERATOR = re.compile(
+    r"RuntimeError: pyshmem::\w+\(\) Expected a value of type .* for argument '(\w+)'"
+)
+_GIVEN_TO_OPERATOR = {
+    "team": "team is a number: pyshmem.interop.torch.register_team(team) gives it, 0 is TEAM_WORLD",
+    "op": "op is a text: 'sum', 'prod', 'min', 'max', 'and', 'or', 'xor' or 'avg'",
+}
+_NO_CONTEXT = re.compile(r"TypeError: \w+\(\) missing .*positional arguments?: .*'(ctx|context)'")
+
 #: A result that was expected of a routine that has none.
 _NO_RESULT = re.compile(
     r"(?:AttributeError|TypeError): 'NoneType' object (?:has no attribute|is not)"
@@ -80,6 +90,15 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
         )
     if _NO_REDUCE_OP.search(" ".join(lines[-8:])):
         found.append("op is a member of torch.distributed.ReduceOp: dist.ReduceOp.SUM, not a text")
+    if told := _OF_OPERATOR.search(" ".join(lines[-8:])):
+        found += [_GIVEN_TO_OPERATOR[told[1]]] if told[1] in _GIVEN_TO_OPERATOR else []
+    if "SymmetricMemory does not support device type cpu" in last:  # of torch
+        found.append(
+            "pyshmem's symmetric memory is on CPUs too: pyshmem.interop.torch.use_symmetric_memory() "
+            "before the call"
+        )
+    if told := _NO_CONTEXT.search(last):
+        found.append(f"if it is a kernel of Triton, {told[1]} is pyshmem.triton.context()")
     if _NO_SUCH_CHARACTER.search(last):
         way = "PYTHONUTF8=1 in the environment has PEs write UTF-8, whatever the locale is"
         if "PYTHONIOENCODING" in os.environ:  # it counts for more

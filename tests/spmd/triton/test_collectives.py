@@ -164,7 +164,9 @@ def test_what_a_channel_has_no_place_for(job, place, ctx, fault, words):
             dest, source, words, 1, ctx, OP="sum", TWO=False, B=nelems
         )
 
-    assert "nelems 256 does not fit" in fault(launch(1, 256))
+    assert "a tile of 1024 bytes does not fit the channel, whose programs have" in fault(
+        launch(1, 256)
+    )
     pyshmem.barrier_all()
     with pytest.raises(ValueError, match="a channel of 0 programs"):
         shmem.channel(0, 4)
