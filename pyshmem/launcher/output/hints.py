@@ -90,15 +90,15 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
         )
     if _NO_REDUCE_OP.search(" ".join(lines[-8:])):
         found.append("op is a member of torch.distributed.ReduceOp: dist.ReduceOp.SUM, not a text")
-    if told := _OF_OPERATOR.search(" ".join(lines[-8:])):
-        found += [_GIVEN_TO_OPERATOR[told[1]]] if told[1] in _GIVEN_TO_OPERATOR else []
+    if given := _OF_OPERATOR.search(" ".join(lines[-8:])):
+        found += [_GIVEN_TO_OPERATOR[given[1]]] if given[1] in _GIVEN_TO_OPERATOR else []
     if "SymmetricMemory does not support device type cpu" in last:  # of torch
         found.append(
             "pyshmem's symmetric memory is on CPUs too: pyshmem.interop.torch.use_symmetric_memory() "
             "before the call"
         )
-    if told := _NO_CONTEXT.search(last):
-        found.append(f"if it is a kernel of Triton, {told[1]} is pyshmem.triton.context()")
+    if context := _NO_CONTEXT.search(last):
+        found.append(f"if it is a kernel of Triton, {context[1]} is pyshmem.triton.context()")
     if _NO_SUCH_CHARACTER.search(last):
         way = "PYTHONUTF8=1 in the environment has PEs write UTF-8, whatever the locale is"
         if "PYTHONIOENCODING" in os.environ:  # it counts for more
