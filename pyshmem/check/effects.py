@@ -40,6 +40,8 @@ _COMPARED = {int(cmp): n for n, cmp in enumerate((Cmp.EQ, Cmp.NE, Cmp.GT, Cmp.GE
 
 #: The number of CMP_EQ among comparisons.
 EQUAL = _COMPARED[int(Cmp.EQ)]
+#: Of the default context: barriers, locks and what frees promise no more, though here they do more.
+QUIET: tuple[Any, ...] = ("Q", 0, None)
 
 # ---- arguments ---------------------------------------------------------------------------------
 
@@ -148,7 +150,7 @@ def meet(team: Any, how: str = "all", root: int = 0, begun: str = "") -> tuple[E
 def meet_all() -> tuple[Effects, Effects]:
     """All PEs meet in a barrier: coming to it, and leaving it."""
     before, behind = meet(TEAM_WORLD)
-    return [("Q", None, None), *before], behind
+    return [QUIET, *before], behind
 
 
 def orders_nothing(effects: Effects) -> Effects:
@@ -556,7 +558,7 @@ def _begun(describe: Describe) -> Describe:
 
 def _barrier_nb(a: Arguments) -> Described:
     before, behind = meet(a["team"], begun="nb")
-    return [("Q", None, None), *before], lambda _: behind
+    return [QUIET, *before], lambda _: behind
 
 
 def _sync_nb(a: Arguments) -> Described:
@@ -585,13 +587,14 @@ def known_of(request: Any) -> Effects:
 
 
 def _destroy(a: Arguments) -> Described:
-    """Destroying a team completes its requests."""
+    """Destroying a team completes its requests, and its contexts: all are taken for its own."""
     of = [key for key, (_, _, team) in _requests.items() if team is a["self"]]
 
     def behind(_: Any) -> Effects:
-        return [effect for key in of for effect in _requests.pop(key)[1](None)]
+        done = [effect for key in of for effect in _requests.pop(key)[1](None)]
+        return [("Q", None, None), *done]
 
-    return [], behind if of else None
+    return [], behind
 
 
 # ---- locks, teams, memory ------------------------------------------------------------------------
@@ -612,7 +615,7 @@ def _test_lock(a: Arguments) -> Described:
 
 
 def _clear_lock(a: Arguments) -> Described:
-    return [("Q", None, None), ("U", *_lock_word(a))], None
+    return [QUIET, ("U", *_lock_word(a))], None
 
 
 def _register(a: Arguments) -> Described:
@@ -633,7 +636,7 @@ def _unregister(a: Arguments) -> Described:
         memory.unregistered(held.array)
         return behind
 
-    return [("Q", None, None), *before], after
+    return [QUIET, *before], after
 
 
 def _free(a: Arguments) -> Described:

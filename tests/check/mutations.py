@@ -24,8 +24,8 @@ _ORDERS = re.compile(
 )
 
 
-def mutants(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Line, what is deleted, and the program without it."""
+def mutants(path: Path, instead: str = "pass") -> Iterator[tuple[int, str, str]]:
+    """Line, what is deleted, and the program with ``instead`` in its place."""
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
     tree = ast.parse(text)
@@ -37,7 +37,8 @@ def mutants(path: Path) -> Iterator[tuple[int, str, str]]:
         name = getattr(call.func, "attr", getattr(call.func, "id", ""))
         if _ORDERS.fullmatch(name) is None or node.end_lineno is None:
             continue
-        deleted = [" " * node.col_offset + "pass\n"] + ["\n"] * (node.end_lineno - node.lineno)
+        n_more = node.end_lineno - node.lineno
+        deleted = [" " * node.col_offset + instead + "\n"] + ["\n"] * n_more
         without = [*lines[: node.lineno - 1], *deleted, *lines[node.end_lineno :]]
         yield node.lineno, name, "".join(without)
 

@@ -43,7 +43,7 @@ _OF_KERNELS = frozenset(name for name in _KEPT if name != "get_nbi" and name[-4:
     "put_nbi", "put_signal_nbi",
 }  # fmt: skip
 _QUIETS = ("quiet", "pe_quiet", "Context.quiet", "Context.pe_quiet", "Context.destroy")
-_ALL = ("Q", None, None)
+_ALL = effects.QUIET
 
 
 class _Sent(NamedTuple):

@@ -24,13 +24,15 @@ def products(me, n):
     for turn in range(3):
         x = symmetric.zeros(32, 32, heap="device")
         x += me + turn + 1.0
-        found = fused.all_gather_matmul(x, torch.eye(32))
+        tiles = {"algorithm": "persistent"}
+        found = fused.all_gather_matmul(x, torch.eye(32), **tiles)
         want = torch.cat([torch.full((32, 32), pe + turn + 1.0) for pe in range(n)])
         assert torch.equal(found, want), found
-        found = fused.matmul_reduce_scatter(
-            torch.full((32 * n, 32), me + 1.0 + turn), torch.eye(32)
-        )
-        assert torch.equal(found, torch.full((32, 32), float(n * turn + sum(range(1, n + 1)))))
+        part, total = torch.full((32 * n, 32), me + 1.0 + turn), n * turn + sum(range(1, n + 1))
+        found = fused.matmul_reduce_scatter(part, torch.eye(32), **tiles)
+        assert torch.equal(found, torch.full((32, 32), float(total)))
+        found = fused.matmul_all_reduce(part, torch.eye(32), **tiles)
+        assert torch.equal(found, torch.full((32 * n, 32), float(total)))
 
 
 def experts(me, n):
