@@ -66,11 +66,12 @@ class _Mutant(importlib.abc.MetaPathFinder):
 
 
 def follow_words() -> None:
-    """What the host says for a kernel by a word, before its launch and behind it, is in the records."""
+    """What the host sends and says for a kernel, before its launch and behind it, is in the records."""
     from pyshmem.check import effects, memory, record
     from pyshmem.fused._shared import copy_engine
 
     plain_set, plain_await = copy_engine.set_word, copy_engine.await_word
+    plain_put = copy_engine._put
 
     def written(routine: str, done: list[tuple]) -> None:
         record.log().write(record.now(), 0, routine, done)
@@ -89,6 +90,18 @@ def follow_words() -> None:
         plain_await(address, value, *more)
         written("wait", [("W", *word(address), effects.EQUAL, value, value, value)])
 
+    def put(
+        dest: int, source: int, nbytes: int, at: int | None, pe: int, stream: int | None
+    ) -> None:
+        heap, low = memory.own(dest)
+        data = [(low, low + nbytes)]
+        if nbytes and at is None:
+            written("put", [("s", pe, heap, data, 0, None), ("F", 0)])
+        elif nbytes:
+            written("put_signal", [("d", pe, (heap, data), 0, word(at), "set", 1)])
+        plain_put(dest, source, nbytes, at, pe, stream)
+
+    record._replace(plain_put, put)
     record._replace(plain_set, set_word)
     record._replace(plain_await, await_word)
 
