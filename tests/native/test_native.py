@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import importlib.util
 import json
+import os
 import platform
 import random
 import re
@@ -469,7 +470,8 @@ def test_what_is_wrong_of_what_a_pe_asks_is_refused_and_nobody_dies(
     wrapped = ["-Wl,--wrap=pysh_am_post_slot"] if name == "fuzz_messages" else []
     program = build(["-std=gnu11", HERE / f"{name}.c", *compiled, *wrapped], name)
     key, value = setting.split("=")
-    settings = {f"PYSHMEM_{key}": value, "PYSHMEM_TIMEOUT": "60"}
+    patience = float(os.environ.get("TESTS_PATIENCE", "1"))
+    settings = {f"PYSHMEM_{key}": value, "PYSHMEM_TIMEOUT": f"{60 * patience:g}"}
     seed = random.getrandbits(63) | 1
     arguments = [str(int(n * share)), str(seed)]
     done = run_pes(2, program, arguments, device="sim", env=settings, timeout=570)

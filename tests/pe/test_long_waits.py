@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -169,6 +170,75 @@ def test_who_waits_for_a_pe_that_runs_is_not(run_pes: Callable) -> None:
     )
     done = run_pes(3, program, ["signal"], device="sim", check=True)
     assert "waits in" not in done.stderr
+
+
+#: A loop of tests is no wait. The last PE comes to its end, after a while or at once; the others go on
+#: until a report is in the file that is their stderr.
+POLLS = """
+import os, sys, time
+import numpy as np
+import pyshmem
+
+how, late, report = sys.argv[1], float(sys.argv[2]), sys.argv[3]
+with pyshmem.init(heap_size="1M") as job:
+    word, sig, lock = pyshmem.zeros(2, np.int64), pyshmem.new_signal(), pyshmem.zeros(1, np.int64)
+    last = job.my_pe == job.n_pes - 1
+    if last:
+        pyshmem.set_lock(lock)
+    pyshmem.barrier_all()
+    os.dup2(os.open(report, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+    looks = {
+        "test": lambda: pyshmem.test(word[:1], pyshmem.CMP_EQ, 7),
+        "sleeps": lambda: time.sleep(0.001) or pyshmem.test(word[:1], pyshmem.CMP_EQ, 7),
+        "holds": lambda: not pyshmem.test(word[:1], pyshmem.CMP_EQ, 0),
+        "any": lambda: pyshmem.test_any(word, pyshmem.CMP_NE, 0) is not None,
+        "all": lambda: pyshmem.test_all(word, pyshmem.CMP_NE, 0),
+        "some": lambda: len(pyshmem.test_some(word, pyshmem.CMP_NE, 0)),
+        "signal": lambda: pyshmem.signal_fetch(sig) == 7,
+        "lock": lambda: pyshmem.test_lock(lock),
+    }
+    if last:
+        time.sleep(late)
+        if late:
+            pyshmem.p(word[:1], 7, 0)
+            pyshmem.p(word[:1], 7, 1)
+    elif job.my_pe == 1 and how == "test":
+        pyshmem.wait_until(word[:1], pyshmem.CMP_EQ, 7)
+    else:
+        while not looks[how]() and not os.fstat(2).st_size:
+            pass
+        pyshmem.p(word[:1], 7, 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "stands"),
+    [
+        ("test", r"test \(== 7, seen 0\)"),
+        ("sleeps", r"test \(== 7, seen 0\)"),
+        ("holds", r"test \(== 0, seen 0\)"),
+        ("any", r"test_any \(!= 0, seen 0 in element 0; 1 more\)"),
+        ("all", r"test_all \(!= 0, seen 0 in element 0; 1 more\)"),
+        ("some", r"test_some \(!= 0, seen 0 in element 0; 1 more\)"),
+        ("signal", r"signal_fetch \(seen 0\)"),
+        ("lock", r"test_lock \(held by PE 2\)"),
+    ],
+)
+def test_a_loop_of_tests_that_nobody_can_end_is_told_of(
+    how: str, stands: str, run_pes: Callable, tmp_path: Path
+) -> None:
+    report = tmp_path / "report"
+    run_pes(3, POLLS, [how, 0, report], check=True)
+    told = report.read_text()
+    assert told.count("no PE is left that could end that") == 1, told
+    assert re.search(rf"PE 0 \(pid \d+\): in a loop of {stands} for", told), told
+    assert re.search(r"PE 2 \(pid \d+\): in finalize for", told), told
+
+
+def test_a_loop_of_tests_that_a_pe_can_end_is_not(run_pes: Callable, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    run_pes(3, POLLS, ["any", 5, report], check=True)
+    assert report.read_text() == ""
 
 
 KERNEL = (

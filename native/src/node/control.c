@@ -126,7 +126,16 @@ void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int6
     atomic_store_explicit(&slot->activity_ns, what ? since_ns : 0, memory_order_relaxed);
     /* relaxed: who reads it looks again and again, before anything follows from it */
     atomic_store_explicit(&slot->activity_kind, kind, memory_order_relaxed);
+    atomic_store_explicit(&slot->polled_ns, what && kind == PYSH_POLLS ? pysh_now_ns() : 0, memory_order_relaxed);
     pysh_change_end(&slot->activity_version, begun);
+}
+
+/* Who has left a loop of tests does not say so: it is out of it when it has not told that it is in it for a while. */
+static bool left_loop(const pysh_control_slot_t *slot) {
+    const int64_t a_while = 1000 * 1000 * 1000LL;
+    int64_t polled = atomic_load_explicit(&slot->polled_ns, memory_order_relaxed);
+
+    return polled && pysh_now_ns() - polled > a_while;
 }
 
 /* Since when, 0: it does not wait. Of a PE that died during a change the text may be half of each. */
@@ -141,7 +150,7 @@ static int64_t get_activity(const pysh_control_slot_t *slot, char text[PYSH_ACTI
             break;
     }
     text[PYSH_ACTIVITY_TEXT] = '\0';
-    return since;
+    return left_loop(slot) ? 0 : since;
 }
 
 void pysh_control_during(const pysh_control_slot_t *slot, char *text, size_t capacity) {
@@ -168,6 +177,8 @@ pysh_standing_t pysh_control_standing(const pysh_control_slot_t *slot) {
         return PYSH_STANDS;
     case PYSH_WAITS_AT_THE_END:
         return PYSH_IS_OVER;
+    case PYSH_POLLS:
+        return left_loop(slot) ? PYSH_GOES_ON : PYSH_IS_POLLING;
     }
     return PYSH_GOES_ON;
 }

@@ -88,6 +88,7 @@ typedef struct pysh_control_slot {
     _Atomic uint64_t activity_version;              /* of the two below: base/versioned.h */
     _Atomic int64_t activity_ns;                    /* since when, CLOCK_MONOTONIC; 0: not waiting */
     _Atomic uint32_t activity_kind;                 /* enum pysh_activity, of that wait */
+    _Atomic int64_t polled_ns;                      /* when a loop of tests was seen to go on; 0: it is none */
     _Atomic uint64_t activity[PYSH_ACTIVITY_WORDS]; /* text, not always terminated */
     /* Two buffers by the parity of the epoch that the barrier after the writing begins: the one of
      * epoch e is written again for e + 2, and nobody gets there before all have read it. */

@@ -94,14 +94,17 @@ bool pysh_node_claim_report(int64_t since_ns) {
 }
 
 bool pysh_node_nobody_left(bool *over_p) {
+    bool polls = false;
+
     *over_p = false;
     for (int pe = 0; pe < pysh_node.n_pes; pe++) {
         pysh_standing_t standing = pysh_node.slot[pe] ? pysh_control_standing(pysh_node.slot[pe]) : PYSH_GOES_ON;
         if (standing == PYSH_GOES_ON)
             return false;
         *over_p = *over_p || standing == PYSH_IS_OVER;
+        polls = polls || standing == PYSH_IS_POLLING;
     }
-    return true;
+    return *over_p || !polls;
 }
 
 void pysh_node_describe(char *text, size_t capacity) {

@@ -32,10 +32,10 @@ typedef struct pysh_members { /* of the collective that a wait of the host belon
 #define PYSH_GLOBAL_EXIT    0x100u
 #define PYSH_ALARM_RISES    1u /* the word while the reason is being written */
 
-/* What a wait is for, as far as others need to know. */
-typedef enum pysh_activity { PYSH_WAITS = 0, PYSH_WAITS_FOR_WORDS, PYSH_WAITS_AT_THE_END } pysh_activity_t;
+/* What a wait is for, as far as others need to know. POLLS: no wait, but a loop of tests: see polls.h. */
+typedef enum pysh_activity { PYSH_WAITS = 0, PYSH_WAITS_FOR_WORDS, PYSH_WAITS_AT_THE_END, PYSH_POLLS } pysh_activity_t;
 /* Whether a PE could still end another's wait for memory. */
-typedef enum pysh_standing { PYSH_GOES_ON = 0, PYSH_STANDS, PYSH_IS_OVER } pysh_standing_t;
+typedef enum pysh_standing { PYSH_GOES_ON = 0, PYSH_STANDS, PYSH_IS_OVER, PYSH_IS_POLLING } pysh_standing_t;
 
 struct pysh_wait;
 struct pysh_control_slot;
@@ -83,7 +83,8 @@ int pysh_node_kernel_mismatch(const pysh_members_t *members, const char *what, i
 /* May the caller report a wait that began at `since_ns`? Once: not when a PE of this host has done so after that. */
 bool pysh_node_claim_report(int64_t since_ns);
 /* Is no PE left that could end a wait for memory: has each ended, is in finalize, or waits for memory too, here or in
- * a kernel? *over_p: and one at least is over. Threads of the program's own it does not know of. */
+ * a kernel? *over_p: and one at least is over; else who polls may do so for something else, as servers do, and goes on.
+ * Threads of the program's own it does not know of. */
 bool pysh_node_nobody_left(bool *over_p);
 /* Where the PEs stand, a line each, for timeouts; text is always terminated. */
 void pysh_node_describe(char *text, size_t capacity);

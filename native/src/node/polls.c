@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include "node/polls.h"
 
 #include <sched.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/state.h"
 #include "node/node.h"
+#include "node/report.h"
+#include "node/wait.h"
 
 _Thread_local unsigned pysh_polls;
 
@@ -29,4 +36,85 @@ void pysh_give_way(void) {
     times++;
     if (pysh.crowded || shares_core(times) || times % SELDOM == 0)
         sched_yield();
+}
+
+/* ---- loops that cannot end any more ---- */
+
+#define LOOK_NS (10 * 1000 * 1000LL)
+/* A loop does nothing else when it takes no longer than this of the core for each test, or next to nothing of the time,
+ * as one that sleeps in between. */
+#define TEST_NS    (20 * 1000LL)
+#define IDLE_SHARE 20
+/* From when on others are shown that this PE is in a loop of tests. */
+#define SHOWN_NS (1000 * 1000 * 1000LL)
+
+/* The thread's loop of tests: since when, when it was looked at and how much of the core it had taken by then. */
+static _Thread_local struct loop {
+    uint64_t found;
+    int64_t since_ns, waited_ns, looked_ns, used_ns, alone_ns;
+    int64_t tests; /* since that look */
+    unsigned step; /* tests from one to the next */
+    bool shown, reported;
+} loop;
+
+static int64_t used_ns(void) {
+    struct timespec used;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return used.tv_sec * 1000000000LL + used.tv_nsec;
+}
+
+static void begin_again(uint64_t found, int64_t now) {
+    if (loop.shown)
+        pysh_wait_publish_loop(NULL, 0);
+    loop = (struct loop){.found = found, .since_ns = now, .looked_ns = now, .used_ns = used_ns(), .step = loop.step};
+}
+
+/* A loop that sleeps is looked at after fewer tests. */
+static void set_step(int64_t passed) {
+    enum { MOST = PYSH_POLL_MOST / PYSH_POLL_TEST };
+    int64_t step = passed > 0 ? loop.tests * 2 * LOOK_NS / passed : MOST;
+
+    loop.step = step < 1 ? 1 : step > MOST ? MOST : (unsigned)step;
+}
+
+static void show(const char *what, pysh_wait_aim_t aim) {
+    char seen[96], name[PYSH_ACTIVITY_TEXT];
+    const char *why;
+
+    aim.describe(aim.of, seen, sizeof seen);
+    snprintf(name, sizeof name, seen[0] ? "a loop of %s (%s)" : "a loop of %s", what, seen);
+    pysh_wait_publish_loop(name, loop.since_ns);
+    loop.shown = true;
+    if (!loop.reported && (why = pysh_report_loop_due(&loop.alone_ns, loop.waited_ns))) {
+        loop.reported = true;
+        pysh_report_long_loop(name, loop.since_ns, why);
+    }
+}
+
+void pysh_polled(const char *what, uint64_t found, pysh_wait_aim_t aim) {
+    int64_t now, passed, used;
+
+    pysh_give_way();
+    loop.tests += loop.step ? loop.step : PYSH_POLL_MOST / PYSH_POLL_TEST;
+    now = pysh_now_ns();
+    passed = now - loop.looked_ns;
+    if (found != loop.found || !loop.looked_ns) {
+        begin_again(found, now);
+    } else if (passed >= LOOK_NS) {
+        used = used_ns();
+        set_step(passed);
+        if (used - loop.used_ns > loop.tests * TEST_NS && used - loop.used_ns > passed / IDLE_SHARE) {
+            begin_again(found, now);
+        } else {
+            loop.waited_ns += pysh_counted_ns(passed);
+            loop.looked_ns = now;
+            loop.used_ns = used;
+            loop.tests = 0;
+            if (loop.waited_ns >= SHOWN_NS)
+                show(what, aim);
+        }
+    }
+    if (loop.step)
+        pysh_polls = PYSH_POLL_MOST - loop.step * PYSH_POLL_TEST;
 }

@@ -134,8 +134,16 @@ static bool kernels_may_run(void) {
     return pysh.accel && !pysh.arena[ISHMEMX_HEAP_DEVICE].cpu_visible;
 }
 
+/* Has nobody been left for so long that it is no moment's chance? */
+static bool alone_for(int64_t limit, int64_t *alone_ns, int64_t waited_ns) {
+    int64_t now = pysh_now_ns();
+
+    if (!*alone_ns)
+        *alone_ns = now;
+    return now - *alone_ns >= limit && waited_ns >= limit;
+}
+
 const char *pysh_report_due(int64_t *alone_ns, int64_t waited_ns, bool for_words) {
-    int64_t now, limit;
     bool over;
 
     if (pysh.report_after_ns <= 0)
@@ -146,26 +154,43 @@ const char *pysh_report_due(int64_t *alone_ns, int64_t waited_ns, bool for_words
         *alone_ns = 0;
         return NULL;
     }
-    now = pysh_now_ns();
-    limit = over ? OVER_NS : ALONE_NS;
-    if (!*alone_ns)
-        *alone_ns = now;
-    if (now - *alone_ns < limit || waited_ns < limit)
+    if (!alone_for(over ? OVER_NS : ALONE_NS, alone_ns, waited_ns))
         return NULL;
     return over ? ", and no PE is left that could end that: each is in finalize, has ended, or waits too; it goes on"
                 : ", and so does every PE; it goes on";
 }
 
-void pysh_report_long_wait(const char *what, int64_t since_ns, const char *why) {
+const char *pysh_report_loop_due(int64_t *alone_ns, int64_t waited_ns) {
+    bool over;
+
+    if (pysh.report_after_ns <= 0)
+        return NULL;
+    if (!pysh_node_nobody_left(&over) || !over) {
+        *alone_ns = 0;
+        return NULL;
+    }
+    if (!alone_for(OVER_NS, alone_ns, waited_ns))
+        return NULL;
+    return ", and no PE is left that could end that: each is in finalize, has ended, waits, or polls too; it goes on";
+}
+
+static void write_report(const char *how, const char *name, int64_t since_ns, const char *why, const char *settings) {
     char standing[8192];
 
     if (!pysh_node_claim_report(since_ns))
         return;
     pysh_report(standing, sizeof standing);
-    pysh_sayf(STDERR_FILENO,
-              "pyshmem: PE %d waits in %s for %.3g s%s (PYSHMEM_TIMEOUT ends such waits, PYSHMEM_REPORT_AFTER "
-              "moves this message); the PEs stand:\n%s\n",
-              pysh.pe, what, (double)(pysh_now_ns() - since_ns) * 1e-9, why, standing);
+    pysh_sayf(STDERR_FILENO, "pyshmem: PE %d %s in %s for %.3g s%s (%s); the PEs stand:\n%s\n", pysh.pe, how, name,
+              (double)(pysh_now_ns() - since_ns) * 1e-9, why, settings, standing);
+}
+
+void pysh_report_long_wait(const char *what, int64_t since_ns, const char *why) {
+    write_report("waits", what, since_ns, why,
+                 "PYSHMEM_TIMEOUT ends such waits, PYSHMEM_REPORT_AFTER moves this message");
+}
+
+void pysh_report_long_loop(const char *name, int64_t since_ns, const char *why) {
+    write_report("polls", name, since_ns, why, "PYSHMEM_REPORT_AFTER=0 leaves out this message");
 }
 
 int ishmemx_report(char *text, size_t capacity) {

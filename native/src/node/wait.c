@@ -20,6 +20,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "node/node.h"
+#include "node/polls.h"
 #include "node/report.h"
 
 #define YIELD_NS    (200 * 1000LL)
@@ -143,6 +144,13 @@ static void count_time(pysh_wait_t *wait, int64_t now) {
 /* What is published is the latest of the slow waits. */
 static void publish(void) {
     pysh_node_activity(slow ? slow->name : NULL, slow ? slow->start_ns : 0, slow ? slow->kind : PYSH_WAITS);
+}
+
+void pysh_wait_publish_loop(const char *name, int64_t since_ns) {
+    pthread_mutex_lock(&slow_mutex);
+    if (!slow) /* a wait of another thread says more */
+        pysh_node_activity(name, since_ns, PYSH_POLLS);
+    pthread_mutex_unlock(&slow_mutex);
 }
 
 /* What a wait sees changes. To look at that may take long, on a GPU, so nobody is kept from the list meanwhile. */

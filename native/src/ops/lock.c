@@ -133,27 +133,35 @@ int ishmemx_set_lock(void *address) {
     return ISHMEMX_OK;
 }
 
-int ishmemx_test_lock(void *address, int *acquired) {
-    uint32_t place, before, ignored;
+static int try_lock(lock_t *lock, uint32_t place, int *acquired) {
+    uint32_t before, ignored;
     bool held = false;
+    int status;
+
+    *acquired = 0;
+    while (place & QUEUED && !(place & (HOLDING | WAITING)) && !held)
+        if ((status = hold(lock, &place, &held)))
+            return status;
+    *acquired = held;
+    if (place || (status = claim(lock, HOLDING, &before)) || before)
+        return status;
+    if ((status = lock_amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock->last, (uint32_t)pysh.pe + 1, 0, lock->home, &before)))
+        return status;
+    *acquired = !before;
+    return before ? own(ISHMEMX_ATOMIC_SET, lock, 0, &ignored) : ISHMEMX_OK;
+}
+
+int ishmemx_test_lock(void *address, int *acquired) {
+    uint32_t place;
     lock_t lock;
     int status;
 
     PYSH_ENTER();
-    pysh_poll(PYSH_POLL_TEST);
-    if ((status = lock_find(address, &lock, &place)))
+    if ((status = lock_find(address, &lock, &place)) || (status = try_lock(&lock, place, acquired)))
         return status;
-    *acquired = 0;
-    while (place & QUEUED && !(place & (HOLDING | WAITING)) && !held)
-        if ((status = hold(&lock, &place, &held)))
-            return status;
-    *acquired = held;
-    if (place || (status = claim(&lock, HOLDING, &before)) || before)
-        return status;
-    if ((status = lock_amo(ISHMEMX_ATOMIC_COMPARE_SWAP, lock.last, (uint32_t)pysh.pe + 1, 0, lock.home, &before)))
-        return status;
-    *acquired = !before;
-    return before ? own(ISHMEMX_ATOMIC_SET, &lock, 0, &ignored) : ISHMEMX_OK;
+    if (pysh_poll_due(PYSH_POLL_TEST))
+        pysh_polled("test_lock", (uint64_t)*acquired, (pysh_wait_aim_t){describe, &lock});
+    return ISHMEMX_OK;
 }
 
 int ishmemx_clear_lock(void *address) {

@@ -62,16 +62,22 @@ static inline bool pysh_look_holds(int type, uint64_t seen, int cmp, uint64_t va
     return pysh_order_holds(cmp, (a > b) - (a < b));
 }
 
+/* Now and then, for a test that found `result`: see node/polls.h. */
+void pysh_test_polled(int type, const void *ivar, int cmp, uint64_t value, int result);
 int pysh_test_slowly(int type, const void *ivar, int cmp, uint64_t value, int *result);
 
 /* ishmemx_test() */
 static inline int pysh_test(int type, const void *ivar, int cmp, uint64_t value, int *result) {
     uint64_t bits;
+    int status;
 
-    if (!pysh_goes_on() || !pysh_look(type, ivar, cmp, &bits))
-        return pysh_test_slowly(type, ivar, cmp, value, result);
-    atomic_thread_fence(memory_order_acquire); /* pairs with the atomic of the PE that wrote the value */
-    *result = pysh_look_holds(type, bits, cmp, value);
-    pysh_poll(PYSH_POLL_TEST);
+    if (pysh_goes_on() && pysh_look(type, ivar, cmp, &bits)) {
+        atomic_thread_fence(memory_order_acquire); /* pairs with the atomic of the PE that wrote the value */
+        *result = pysh_look_holds(type, bits, cmp, value);
+    } else if ((status = pysh_test_slowly(type, ivar, cmp, value, result))) {
+        return status;
+    }
+    if (pysh_poll_due(PYSH_POLL_TEST))
+        pysh_test_polled(type, ivar, cmp, value, *result);
     return ISHMEMX_OK;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Signals: a 64-bit word that is set or added to once the data that goes with it has arrived. */
+#include <inttypes.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/elements.h"
 #include "base/state.h"
@@ -77,8 +79,16 @@ int ishmemx_signal_op(ishmemx_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, in
     return status ? status : signal_send(sig_addr, signal, sig_op, world); /* which looks at the word itself */
 }
 
+static void signal_describe(const void *of, char *text, size_t capacity) {
+    snprintf(text, capacity, "seen %" PRIu64, *(const uint64_t *)of);
+}
+
 int ishmemx_signal_fetch(const uint64_t *sig_addr, uint64_t *value) {
+    int status;
+
     PYSH_ENTER();
-    pysh_poll(PYSH_POLL_TEST);
-    return pysh_load_own(ISHMEMX_TYPE_UINT64, sig_addr, "sig_addr", value);
+    status = pysh_load_own(ISHMEMX_TYPE_UINT64, sig_addr, "sig_addr", value);
+    if (!status && pysh_poll_due(PYSH_POLL_TEST))
+        pysh_polled("signal_fetch", *value, (pysh_wait_aim_t){signal_describe, value});
+    return status;
 }

@@ -13,6 +13,7 @@
 #include "node/enter.h"
 #include "node/polls.h"
 #include "node/wait.h"
+#include "ops/look.h"
 #include "ops/wait_until.h"
 
 typedef struct many {
@@ -249,6 +250,23 @@ int ishmemx_wait_until_some(int type, const void *ivars, size_t nelems, size_t *
     return outcome ? outcome : set_wait_until(&many, what, look_some, indices, NO_COUNT, found);
 }
 
+static void one_describe(const void *of, char *text, size_t capacity) {
+    const many_t *many = of;
+    uint64_t bits;
+
+    text[0] = '\0';
+    if (!set_load(many, 0, &bits))
+        snprintf(text, capacity, "%s %s, seen %s", pysh_cmp_symbol(many->cmp),
+                 pysh_wait_number(many->type, value_for(many, 0)).text, pysh_wait_number(many->type, bits).text);
+}
+
+void pysh_test_polled(int type, const void *ivar, int cmp, uint64_t value, int result) {
+    many_t many;
+
+    if (!set_begin(type, ivar, 1, NULL, cmp, &value, 0, "test", &many))
+        pysh_polled("test", (uint64_t)result, (pysh_wait_aim_t){one_describe, &many});
+}
+
 int ishmemx_test_all(int type, const void *ivars, size_t nelems, const int *status, int cmp, const void *values,
                      int vector, int *holds) {
     many_t many;
@@ -260,10 +278,12 @@ int ishmemx_test_all(int type, const void *ivars, size_t nelems, const int *stat
     if (!outcome && nelems)
         outcome = look_all(&many, &all);
     acquire();
-    pysh_poll(PYSH_POLL_TEST);
-    if (!outcome)
-        *holds = all;
-    return outcome;
+    if (outcome)
+        return outcome;
+    if (nelems && pysh_poll_due(PYSH_POLL_TEST))
+        pysh_polled("test_all", all, (pysh_wait_aim_t){set_describe, &many});
+    *holds = all;
+    return ISHMEMX_OK;
 }
 
 int ishmemx_test_any(int type, const void *ivars, size_t nelems, const int *status, int cmp, const void *values,
@@ -277,10 +297,12 @@ int ishmemx_test_any(int type, const void *ivars, size_t nelems, const int *stat
     if (!outcome && nelems)
         outcome = look_any(&many, NULL, &found);
     acquire();
-    pysh_poll(PYSH_POLL_TEST);
-    if (!outcome)
-        *index = found;
-    return outcome;
+    if (outcome)
+        return outcome;
+    if (nelems && pysh_poll_due(PYSH_POLL_TEST))
+        pysh_polled("test_any", found, (pysh_wait_aim_t){set_describe, &many});
+    *index = found;
+    return ISHMEMX_OK;
 }
 
 int ishmemx_test_some(int type, const void *ivars, size_t nelems, size_t *indices, const int *status, int cmp,
@@ -294,8 +316,10 @@ int ishmemx_test_some(int type, const void *ivars, size_t nelems, size_t *indice
     if (!outcome && nelems)
         outcome = look_some(&many, indices, &n);
     acquire();
-    pysh_poll(PYSH_POLL_TEST);
-    if (!outcome)
-        *found = n;
-    return outcome;
+    if (outcome)
+        return outcome;
+    if (nelems && pysh_poll_due(PYSH_POLL_TEST))
+        pysh_polled("test_some", n, (pysh_wait_aim_t){set_describe, &many});
+    *found = n;
+    return ISHMEMX_OK;
 }
