@@ -129,3 +129,49 @@ os._exit(1)
 """
     done = run_pes(1, FULL + body, device="sim", timeout=25)
     assert done.returncode == 7
+
+
+#: PE 0's stderr is a pipe that is full and that nobody reads; then it makes an error that has a status,
+#: and one that ends a C program.
+C_PROGRAM = """
+#include <fcntl.h>
+#include <shmem.h>
+#include <string.h>
+#include <unistd.h>
+
+static void fill(void) {
+    char dots[4096];
+    int ends[2];
+
+    memset(dots, '.', sizeof dots);
+    if (pipe(ends) || fcntl(ends[1], F_SETFL, O_NONBLOCK))
+        _exit(99);
+    while (write(ends[1], dots, sizeof dots) > 0)
+        ;
+    fcntl(ends[1], F_SETFL, 0);
+    dup2(ends[1], 2);
+}
+
+int main(void) {
+    shmem_ctx_t ctx;
+    long outside = 0;
+
+    shmem_init();
+    if (shmem_my_pe() == 0) {
+        fill();
+        if (shmem_ctx_create(-1, &ctx) == 0)
+            _exit(98);
+        shmem_long_p(&outside, 1, 1);
+    }
+    shmem_barrier_all();
+    return 0;
+}
+"""
+
+
+def test_an_error_ends_a_c_program_and_its_job_whatever_becomes_of_the_line(
+    compile_c: Callable, run_pes: Callable
+) -> None:
+    done = run_pes(2, compile_c(C_PROGRAM), timeout=25)
+    assert done.returncode == 1, done.stderr
+    assert "PE 0 gave up with code 1: shmem_long_p: dest" in done.stderr

@@ -167,10 +167,8 @@ def test_a_large_folder_starts_with_a_readme(folder: Path) -> None:
 ONLY_THERE = {
     r"\b(?:write|writev|v?[df]printf|printf|f?puts|fputc|putchar|fwrite|perror|psignal)\(": {
         "base/say.c",
-        "api/shmem_setup.c",  # on a program's own thread
         "base/settings.c",  # what SHMEM_INFO asks for, in init
         "accel/engine/process.c",  # of a process that somebody has started by hand
-        "fiber/faults.c",  # in the handler of a signal that ends the process
     },
     r"\bpthread_create\(": {"base/thread.c"},
 }

@@ -11,6 +11,7 @@
 
 #include "api/shell.h"
 #include "base/clock.h"
+#include "base/say.h"
 #include "base/state.h"
 #include "join/variables.h"
 #include "memory/static_segment.h"
@@ -46,18 +47,20 @@ static void follow_global_exit(void) {
 
 int pysh_shell_tell(const char *routine, int status) {
     follow_global_exit();
-    fprintf(stderr, "%s: %s: %s\n", pysh_who(), routine, ishmemx_error());
+    pysh_sayf(STDERR_FILENO, "%s: %s: %s\n", pysh_who(), routine, ishmemx_error());
     return status;
 }
 
+/* The others are told before anything can wait for who reads: exit() writes what the program's streams have. */
 void pysh_shell_die(const char *routine) {
+    const int64_t last_words_ns = 500 * 1000 * 1000LL;
     char text[1024];
 
     follow_global_exit();
     snprintf(text, sizeof text, "%s: %s", routine, ishmemx_error());
-    fprintf(stderr, "%s: %s\n", pysh_who(), text);
-    fflush(NULL);
+    pysh_sayf(STDERR_FILENO, "%s: %s\n", pysh_who(), text);
     ishmemx_abort(1, text);
+    pysh_say_rest(last_words_ns);
     shmem_leave(1);
 }
 

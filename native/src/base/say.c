@@ -182,6 +182,14 @@ void pysh_sayf(int fd, const char *format, ...) {
         pysh_say(fd, text, (size_t)used);
 }
 
+void pysh_say_in_handler(int fd, const char *text, size_t nbytes) {
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+
+    if (poll(&ready, 1, 0) == 1 && ready.revents & POLLOUT &&
+        write(fd, text, nbytes < PIPE_BUF ? nbytes : PIPE_BUF) < 0)
+        return;
+}
+
 void pysh_say_more(void) {
     if (!atomic_load_explicit(&any, memory_order_relaxed) || pthread_mutex_trylock(&mutex))
         return;

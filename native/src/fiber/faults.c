@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/say.h"
 #include "fiber/faults.h"
 #include "fiber/schedule.h"
 #include "fiber/switch.h"
@@ -56,7 +57,7 @@ static void tell(int signal, const siginfo_t *info) {
                      ? ": its stack is full, which is for local arrays and calls"
                      : "");
     if (n > 0)
-        n = (int)write(STDERR_FILENO, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+        pysh_say_in_handler(STDERR_FILENO, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
 static void fault(int signal, siginfo_t *info, void *context) {
