@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 
 import numpy as np
@@ -247,6 +248,51 @@ NOT_TOGETHER_COMPILED = {
 }
 
 
+OF_A_GROUP = """
+import numpy as np, pyshmem
+from numba import cuda
+from pyshmem import device as shmem
+
+@cuda.jit
+def half(dest, source):
+    if cuda.threadIdx.x < 16:
+        shmem.put_work_group(dest, source, 0)
+
+@cuda.jit
+def late(dest, source):
+    if cuda.threadIdx.x == 0:
+        for _ in range(3):
+            cuda.nanosleep(1)
+        shmem.put_work_group(dest, source, 0)
+
+@cuda.jit
+def warp(dest, source):
+    if cuda.threadIdx.x == 7 or cuda.threadIdx.x >= 32:
+        shmem.put_warp(dest, source, 0)
+
+@cuda.jit
+def two(dest, source):
+    if cuda.threadIdx.x < 16:
+        shmem.put_work_group(dest, source, 0)
+    else:
+        shmem.get_work_group(dest, source, 0)
+
+@cuda.jit
+def barrier(dest, source):
+    if cuda.threadIdx.x < 16:
+        shmem.quiet_work_group()
+    else:
+        cuda.syncthreads()
+
+@cuda.jit
+def whole(dest, source):
+    shmem.put_work_group(dest, source, 0)
+    if cuda.threadIdx.x < 32:
+        shmem.put_warp(dest, source, 0)
+    cuda.syncthreads()
+"""
+
+
 @pytest.mark.parametrize(
     ("kernel", "device"),
     [
@@ -257,62 +303,17 @@ NOT_TOGETHER_COMPILED = {
 def test_a_call_of_a_group_by_some_of_its_threads_is_an_error(
     kernel: str, device: str, run_pes: Callable
 ) -> None:
-    done = run_pes(
-        1,
-        f"""
-        import numpy as np, pyshmem
-        from numba import cuda
-        from pyshmem import device as shmem
-
-        @cuda.jit
-        def half(dest, source):
-            if cuda.threadIdx.x < 16:
-                shmem.put_work_group(dest, source, 0)
-
-        @cuda.jit
-        def late(dest, source):
-            if cuda.threadIdx.x == 0:
-                for _ in range(3):
-                    cuda.nanosleep(1)
-                shmem.put_work_group(dest, source, 0)
-
-        @cuda.jit
-        def warp(dest, source):
-            if cuda.threadIdx.x == 7 or cuda.threadIdx.x >= 32:
-                shmem.put_warp(dest, source, 0)
-
-        @cuda.jit
-        def two(dest, source):
-            if cuda.threadIdx.x < 16:
-                shmem.put_work_group(dest, source, 0)
-            else:
-                shmem.get_work_group(dest, source, 0)
-
-        @cuda.jit
-        def barrier(dest, source):
-            if cuda.threadIdx.x < 16:
-                shmem.quiet_work_group()
-            else:
-                cuda.syncthreads()
-
-        @cuda.jit
-        def whole(dest, source):
-            shmem.put_work_group(dest, source, 0)
-            if cuda.threadIdx.x < 32:
-                shmem.put_warp(dest, source, 0)
-            cuda.syncthreads()
-
-        with pyshmem.init(device_heap_size="1M"):
-            dest, source = (pyshmem.ones(48, np.int64, heap="device") for _ in range(2))
-            try:
-                {kernel}[1, 48](dest, source)
-            except RuntimeError as error:
-                print(error)
-            whole[1, 48](dest, source)
-        """,
-        device=device,
-        check=True,
-    )
+    launches = f"""
+    with pyshmem.init(device_heap_size="1M"):
+        dest, source = (pyshmem.ones(48, np.int64, heap="device") for _ in range(2))
+        try:
+            {kernel}[1, 48](dest, source)
+        except RuntimeError as error:
+            print(error)
+        whole[1, 48](dest, source)
+    """
+    program = OF_A_GROUP + textwrap.dedent(launches)
+    done = run_pes(1, program, device=device, check=True)
     told = NOT_TOGETHER[kernel]
     if device == "cpu":
         told = f"{NOT_TOGETHER_COMPILED[kernel]}, in kernel {kernel}, block (0, 0, 0)"

@@ -78,7 +78,7 @@ WHO = {
             "ops/wait_set.c ishmemx_test_all",
             "ops/wait_set.c ishmemx_test_any",
             "ops/wait_set.c ishmemx_test_some",
-            "ops/wait_until.c pysh_test_polled",
+            "ops/wait_set.c pysh_test_polled",
         ),
     ),
 }

@@ -81,22 +81,7 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
         extra = _EXTRAS[missing[1]]
         with_gpu = " without a GPU, 'pyshmem-openshmem[cuda]' with one" if extra == "sim" else ""
         found.append(f"pip install 'pyshmem-openshmem[{extra}]'{with_gpu}")
-    if "Unknown backend type pyshmem" in last:  # of torch
-        found.append("import pyshmem.interop.torch registers the backend: add it before the call")
-    if "'_OpNamespace' 'pyshmem' object has no attribute" in last:  # of torch
-        found.append(
-            "import pyshmem.interop.torch registers the operators: add it before the call; where it is "
-            "there, docs/torch.md lists them: all_reduce, all_reduce_, all_gather, ..."
-        )
-    if _NO_REDUCE_OP.search(" ".join(lines[-8:])):
-        found.append("op is a member of torch.distributed.ReduceOp: dist.ReduceOp.SUM, not a text")
-    if given := _OF_OPERATOR.search(" ".join(lines[-8:])):
-        found += [_GIVEN_TO_OPERATOR[given[1]]] if given[1] in _GIVEN_TO_OPERATOR else []
-    if "SymmetricMemory does not support device type cpu" in last:  # of torch
-        found.append(
-            "pyshmem's symmetric memory is on CPUs too: pyshmem.interop.torch.use_symmetric_memory() "
-            "before the call"
-        )
+    found += _from_torch(last, " ".join(lines[-8:]))
     if context := _NO_CONTEXT.search(last):
         found.append(f"if it is a kernel of Triton, {context[1]} is pyshmem.triton.context()")
     if _NO_SUCH_CHARACTER.search(last):
@@ -127,6 +112,28 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
         found.append("of a job, my_pe and n_pes are numbers: leave the () out, or pyshmem.my_pe()")
     if strange := _STRANGE_MODULE.search(last):
         found += _hidden_module(strange[1], command)
+    return found
+
+
+def _from_torch(last: str, lately: str) -> list[str]:
+    """What may help where torch has raised, from the last line and the few before it."""
+    found = []
+    if "Unknown backend type pyshmem" in last:
+        found.append("import pyshmem.interop.torch registers the backend: add it before the call")
+    if "'_OpNamespace' 'pyshmem' object has no attribute" in last:
+        found.append(
+            "import pyshmem.interop.torch registers the operators: add it before the call; where it is "
+            "there, docs/torch.md lists them: all_reduce, all_reduce_, all_gather, ..."
+        )
+    if _NO_REDUCE_OP.search(lately):
+        found.append("op is a member of torch.distributed.ReduceOp: dist.ReduceOp.SUM, not a text")
+    if given := _OF_OPERATOR.search(lately):
+        found += [_GIVEN_TO_OPERATOR[given[1]]] if given[1] in _GIVEN_TO_OPERATOR else []
+    if "SymmetricMemory does not support device type cpu" in last:
+        found.append(
+            "pyshmem's symmetric memory is on CPUs too: pyshmem.interop.torch.use_symmetric_memory() "
+            "before the call"
+        )
     return found
 
 
