@@ -214,7 +214,7 @@ def test_nobody_else_asks_for_a_process_by_its_number() -> None:
 
 def test_fibers_meet_wait_and_fail(build: Compile, flags: list[str], run_command: Callable) -> None:
     sources = [HERE / "fibers.c", *sorted((SOURCES / "fiber").glob("*.c"))]
-    sources += [SOURCES / "base" / "thread.c"]
+    sources += [SOURCES / "base" / name for name in ("clock.c", "say.c", "state.c", "thread.c")]
     program = build(
         ["-std=gnu11", "-O2", f"-I{SOURCES}", *sources, *flags, "-lpthread", "-lm"], "fibers"
     )
