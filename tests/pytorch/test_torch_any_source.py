@@ -92,7 +92,7 @@ def test_messages_of_other_tags_are_kept(run_pes: Callable, kind: str) -> None:
     dist.barrier()
     if me == 0:  # one that was kept is for a receive from its sender, too
         assert dist.recv(torch.zeros(2), tag=1) == 1
-        with pytest.raises(pyshmem.MismatchError, match="4 bytes with tag 5 met a message of 8 bytes"):
+        with pytest.raises(pyshmem.MismatchError, match="tag 5 from rank 1 met a message of float32.2."):
             dist.recv(torch.zeros(1), 1, tag=5)
         box = torch.zeros(4)
         dist.recv(box, 1, tag=3)
@@ -122,6 +122,26 @@ def test_a_message_that_is_kept_wakes_its_receive(run_pes: Callable, kind: str) 
             dist.send(b + 2, 0, tag=2)
             dist.recv(b, 0)
             dist.send(a + 1, 0, tag=1)
+    """
+    check_kind(run_pes, kind, 2, code)
+
+
+@KINDS
+def test_messages_of_another_dtype_are_told(run_pes: Callable, kind: str) -> None:
+    """Of as many bytes; by one that was read before its receive was called, too."""
+    code = """
+    if me == 0:
+        for tag in (1, 2):
+            dist.send(torch.ones(4), 1, tag=tag)
+        dist.send(torch.ones(2, dtype=torch.complex64), 1)
+    else:
+        told = r"recv of int64.2. with tag 1 from rank 0 met a message of float32.4. with tag 1"
+        assert dist.recv(torch.zeros(4), tag=2) == 0
+        with pytest.raises(pyshmem.MismatchError, match=told):
+            dist.recv(torch.zeros(2, dtype=torch.int64), 0, tag=1)
+        box = torch.zeros(2, dtype=torch.complex64)
+        dist.recv(box, 0)
+        assert (box == 1).all()
     """
     check_kind(run_pes, kind, 2, code)
 

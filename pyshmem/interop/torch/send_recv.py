@@ -40,7 +40,7 @@ from ...host.teams.contexts import CTX_DEFAULT
 from ...host.teams.team import Team
 from ...host.wait_sets import wait_until_any_vector
 
-_HEAD = struct.Struct("<qq")  # bytes, tag
+_HEAD = struct.Struct("<qq24s")  # bytes, tag, name of the dtype
 _WORD, _LINE = 8, 64
 LEFT = 1 << 62  # in a word: who sets it has left the group; the bits below are its last number
 _OF_MEMBER = (
@@ -53,6 +53,7 @@ class Message(NamedTuple):
 
     tag: int
     data: torch.Tensor  # bytes
+    dtype: str
 
 
 class Receives:
@@ -246,11 +247,9 @@ class Mailbox:
 
     # ---- who takes a message -----------------------------------------------------------------------
 
-    def _head(self, sender: int) -> tuple[int, int]:
-        """Bytes and tag of the next message of a member, which has arrived."""
-        box = self._box(sender, self._received[sender] + 1)
-        nbytes, tag = _HEAD.unpack(bytes(box[: _HEAD.size].tolist()))
-        return int(nbytes), int(tag)
+    def _head(self, sender: int) -> tuple[int, int, str]:
+        """Bytes, tag and dtype of the next message of a member, which has arrived."""
+        return _unpacked(self._box(sender, self._received[sender] + 1))
 
     def await_turn(self, sender: int, number: int) -> None:
         """Until the next message of a member is for the receive ``number``, and no other one's."""
@@ -337,11 +336,11 @@ class Mailbox:
     def _keep(self, sender: int, number: int) -> None:
         """By the receive ``number``: read a member's next message for one that is still to come."""
         try:
-            nbytes, tag = self._head(sender)
+            nbytes, tag, dtype = self._head(sender)
             data = torch.empty(nbytes, dtype=torch.uint8)
-            self.receive(data, sender, tag)
+            self.receive(data, sender, tag, dtype=dtype)
             with self.receives.changed:
-                self._kept[sender].append(Message(tag, data))
+                self._kept[sender].append(Message(tag, data, dtype))
         finally:
             self.receives.is_over(number)
             self._look_again()  # those from any source that left the sender out while it was read
@@ -380,7 +379,8 @@ class Mailbox:
         given = as_bytes(flat(tensor))
         _refuse_cut(self._cut_to, to, "send to")
         if stream is None:
-            head = torch.frombuffer(bytearray(_HEAD.pack(given.numel(), tag)), dtype=torch.uint8)
+            packed = _HEAD.pack(given.numel(), tag, _name_of(tensor.dtype).encode())
+            head = torch.frombuffer(bytearray(packed), dtype=torch.uint8)
             self._send_piece(to, head, None)
         else:
             _refuse_capture()
@@ -395,28 +395,31 @@ class Mailbox:
 
     def receive(
         self, tensor: torch.Tensor, sender: int, tag: int, stream: Any = None,
-        message: Message | None = None,
+        message: Message | None = None, dtype: str = "",
     ) -> None:  # fmt: skip
         """Receive the next message of a member into ``tensor``, or one that has been read.
 
-        Raises: MismatchError (on the host: a message of another size or tag; it is lost), ShmemError (an
-            earlier one was cut off).
+        ``dtype``: of the message that is wanted, where that is not the tensor's.
+
+        Raises: MismatchError (on the host: a message of another size, dtype or tag; it is lost),
+            ShmemError (an earlier one was cut off).
         """
         target = Target(tensor)
         result = as_bytes(target.flat)
-        nbytes, sent_tag, wanted = result.numel(), tag, True
+        own = dtype or _name_of(tensor.dtype)
+        nbytes, sent_tag, sent, wanted = result.numel(), tag, own, True
         if message is None:
             _refuse_cut(self._cut_from, sender, "recv from")
         if stream is not None:
             _refuse_capture()
         elif message is not None:
-            nbytes, sent_tag = message.data.numel(), message.tag
+            nbytes, sent_tag, sent = message.data.numel(), message.tag, message.dtype
         else:
             box = self._await_piece(sender, None)
-            nbytes, sent_tag = _HEAD.unpack(bytes(box[: _HEAD.size].tolist()))
+            nbytes, sent_tag, sent = _unpacked(box)
             self._free_piece(sender, None)
         if stream is None:
-            wanted = (nbytes, sent_tag) == (result.numel(), tag)
+            wanted = (nbytes, sent_tag, sent) == (result.numel(), tag, own)
         length = nbytes
         if message is not None:
             nbytes = 0  # none of it is on its way
@@ -431,10 +434,26 @@ class Mailbox:
                 self._free_piece(sender, stream)
         if not wanted:
             raise MismatchError(
-                f"recv of {result.numel()} bytes with tag {tag} met a message of {length} bytes with "
-                f"tag {sent_tag}: messages of a pair of PEs are received in the order they are sent"
+                f"recv of {_shown(own, result.numel())} with tag {tag} from rank {sender} met a message "
+                f"of {_shown(sent, length)} with tag {sent_tag}: messages of a pair of ranks are "
+                "received in the order they are sent, and as what they are sent"
             )
         target.done()
+
+
+def _unpacked(box: torch.Tensor) -> tuple[int, int, str]:
+    """Bytes, tag and dtype that a message begins with."""
+    nbytes, tag, dtype = _HEAD.unpack(bytes(box[: _HEAD.size].tolist()))
+    return int(nbytes), int(tag), dtype.rstrip(b"\0").decode()
+
+
+def _name_of(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _shown(dtype: str, nbytes: int) -> str:
+    """``float32[4]``."""
+    return f"{dtype}[{nbytes // getattr(torch, dtype).itemsize}]"
 
 
 def wait_for_word(address: int, value: int, stream: Any) -> int:
