@@ -87,10 +87,10 @@ _WHAT = {
 
 
 def _beyond_channel(a: int, b: int) -> str:
-    """Of a channel of Triton's kernels, by which number has a minus: the program's, or the packets'."""
+    """Of a channel of Triton's kernels: what it has comes with a minus, and so does a program's number."""
     if a < 0:
         return (
-            f"program {-a - 1} has no place in the channel, which was made for {b}: the first argument "
+            f"program {-a - 1} has no place in the channel, which was made for {-b}: the first argument "
             "of channel(programs, nbytes) is the programs of the largest grid; nothing was done"
         )
     return (
@@ -125,7 +125,7 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
         whom=f" from PE {pe}" if pe >= 0 else "",
         outside=", or, with ctx=, was outside its team" if a == -1 else "",
     )  # fmt: skip
-    if kind == FAULT_NELEMS and (a < 0 <= b or b < 0 <= a):
+    if kind == FAULT_NELEMS and b < 0:
         what = _beyond_channel(a, b)
     if op.startswith("put_signal"):  # by stores the data is on its way when the signal is looked at
         what = what.replace("nothing was transferred", "no signal was sent")

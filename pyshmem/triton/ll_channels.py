@@ -99,7 +99,7 @@ def begin(words, n_packets: tl.constexpr, team, op: tl.constexpr, ctx, root=None
 
     Returns: its number, uint64; the pointer to the packets of sender 0 in its half; by how many packets
     the places of two senders differ; the row of the team.
-    Faults: a tile or a program without a place, of which the packets of the channel or the program's
+    Faults: a tile or a program without a place, of which what the channel has, and the program's
     number have a minus for ``describe_fault``; a ``root`` that is no member: then there was no call.
     """
     row = team_row(team, op, ctx)
@@ -125,7 +125,7 @@ def begin(words, n_packets: tl.constexpr, team, op: tl.constexpr, ctx, root=None
         if n_packets > packets:
             end_with(FAULT_NELEMS, op, n_packets, -packets, ctx)
         elif program >= programs:
-            end_with(FAULT_NELEMS, op, -(program + 1), programs, ctx)
+            end_with(FAULT_NELEMS, op, -(program + 1), -programs, ctx)
         elif root is not None:
             end_with(FAULT_PE, op, root, n_pes, ctx)
     program_barrier()
