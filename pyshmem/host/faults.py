@@ -87,7 +87,7 @@ _WHAT = {
 
 
 def _beyond_channel(a: int, b: int) -> str:
-    """Of a channel of Triton's kernels: what it has comes with a minus, and so does a program's number."""
+    """Of a channel of Triton's kernels: what it has comes with a minus, so does a program."""
     if a < 0:
         return (
             f"program {-a - 1} has no place in the channel, which was made for {-b}: the first argument "
