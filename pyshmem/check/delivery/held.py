@@ -43,7 +43,13 @@ _OF_KERNELS = frozenset(name for name in _KEPT if name != "get_nbi" and name[-4:
     "put_nbi", "put_signal_nbi",
 }  # fmt: skip
 _QUIETS = ("quiet", "pe_quiet", "Context.quiet", "Context.pe_quiet", "Context.destroy")
-_ALL = effects.QUIET
+#: As barriers begin, of the host and of kernels, those of torch and of Triton.
+_ALL = (effects.QUIET, ("Q", None, None))
+
+
+def _completes_all(before: Any) -> bool:
+    """Whether a call promises that what was begun before has arrived, and so lets all of it arrive."""
+    return any(effect in _ALL for effect in before)
 
 
 class _Sent(NamedTuple):
@@ -122,7 +128,7 @@ class Held:
         return self._ordered(name, run, bound.arguments, before)
 
     def _ordered(self, name: str, run: Callable[[], Any], given: Any, before: Any) -> Any:
-        if _ALL in before or name == "Team.destroy":
+        if _completes_all(before) or name == "Team.destroy":
             self.all_arrives()
         for effect in before:
             if effect[0] == "F":
@@ -155,7 +161,7 @@ class Held:
 
     def meeting(self, before: Any, run: Callable[[], Any]) -> Any:
         """A collective as a whole: of allocation, of torch, a fused operation. In it nothing is late."""
-        if _ALL in before:
+        if _completes_all(before):
             self.all_arrives()
         (key,) = (effect[1] for effect in before if effect[0] == "E")
         return self.together(key, len(key[0][0]), run)
@@ -273,7 +279,7 @@ class Held:
             if base in _COPIED:
                 meet()  # nobody changes the source before the one that leads has a copy
             return None
-        if base in ("quiet", "pe_quiet", "fence") or _ALL in before:
+        if base in ("quiet", "pe_quiet", "fence") or _completes_all(before):
             meet()
             if leads and base == "fence":
                 self.fence(0)
