@@ -190,7 +190,10 @@ def refusals(me: int, n: int) -> None:
         (lambda: dist.all_gather([torch.empty(2)] * n, torch.ones(3)), "bytes"),
         (lambda: dist.all_gather_into_tensor(whole, torch.ones(3).int()), "int32"),
         (lambda: dist.reduce_scatter_tensor(torch.ones(3).int(), whole), "int32"),
-        (lambda: dist.all_gather_into_tensor(torch.empty(4 * n, 3)[::2], torch.ones(3)), "elements"),
+        (
+            lambda: dist.all_gather_into_tensor(torch.empty(4 * n, 3)[::2], torch.ones(3)),
+            "elements",
+        ),
         (lambda: dist.new_group(backend="pyshmem", pg_options=3), "Options"),
     ):
         with pytest.raises((TypeError, ValueError, RuntimeError, pyshmem.ShmemError)) as told:
