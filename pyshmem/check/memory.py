@@ -18,7 +18,7 @@ from .._core.arrays.checks import place
 from .._core.library import ffi, lib
 
 _MOST_DIGESTED = 64 << 20  # bytes of a put
-_MOST_FLAGS = 1024  # elements of one put that are looked at for a value that all have
+MOST_FLAGS = 1024  # elements of one write that are looked at for a value that all have
 _MOST_RANGES = 1024  # of one access to an array with gaps; of more, the first
 
 
@@ -116,7 +116,7 @@ class Span:
         """What each of ``nelems`` elements is, as of flags that are set at once."""
         if nelems == 1:
             return self.value()
-        if self.dtype.kind not in "iu" or not 0 < nelems <= min(self.nelems, _MOST_FLAGS):
+        if self.dtype.kind not in "iu" or not 0 < nelems <= min(self.nelems, MOST_FLAGS):
             return None
         nbytes = nelems * self.dtype.itemsize
         data = ffi.buffer(ffi.cast("char *", self.address), nbytes)

@@ -47,7 +47,6 @@ _LOOKING = frozenset(
 #: NumPy's functions that write their first argument, in part or whole.
 _CHANGING = frozenset(("copyto", "put", "putmask", "place", "fill_diagonal", "put_along_axis"))
 #: Elements of the largest array of which lists of indices are followed.
-_MOST_FLAGS = 1024  # elements that are looked at for a value that all get
 _MOST_INDEXED = 1 << 22
 
 
@@ -90,7 +89,8 @@ class _Recorder:
 
 def _value(array: np.ndarray[Any, Any], value: Any) -> int | None:
     """What each element becomes, if it may be waited for."""
-    if array.dtype.kind not in "iu" or np.size(value) not in (1, min(array.size, _MOST_FLAGS)):
+    looked_at = min(array.size, memory.MOST_FLAGS)
+    if array.dtype.kind not in "iu" or np.size(value) not in (1, looked_at):
         return None
     try:
         some = np.asarray(value).reshape(-1)
