@@ -193,6 +193,7 @@ ON_GPUS = """
             inner = torch.full((2000,), me, device="cuda")
         outer = torch.full((2000,), me, device="cuda")
     other.rendezvous(inner), memory.rendezvous(outer)
+    torch.cuda.synchronize()
     pyshmem.barrier_all()
     for one in (inner, outer):
         got = torch.empty_like(one)
