@@ -90,7 +90,7 @@ static inline pysh_outcome_t pysh_outcome(int status) {
     return (pysh_outcome_t){.status = status};
 }
 
-/* handlers.c: does what a request asks, without waiting for a PE or a copy. */
+/* requests.c: does what a request asks, without waiting for a PE or a copy. */
 pysh_outcome_t pysh_ring_handle(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request);
 /* checks.c: OK, or what is wrong with it; nothing of it has been done then. Its PE is right. Who adds an operation says
  * there what it moves. */

@@ -184,7 +184,7 @@ def objects_of(kept: list[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[tu
     from concurrent.futures import ThreadPoolExecutor
 
     from pyshmem._foreign.numba_cuda_texts import relocatable
-    from pyshmem.device.jit import objects, store
+    from pyshmem.device.jit import objects, routine_texts
     from pyshmem.device.jit.content_names import Function, Routine
 
     named = {f"{name}{scope}" for name in CALLED for scope in ("_work_group", "_grid")}
@@ -193,7 +193,7 @@ def objects_of(kept: list[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[tu
         routine = Routine(
             about["root"], {name: Function(*each) for name, each in functions.items()}
         )
-        library = store._library(routine, routine.root)
+        library = routine_texts._library(routine, routine.root)
         suffix = ("a",) if cc >= (9, 0) else ()
         arch = "".join(map(str, (*cc, *suffix)))
         ptx = objects.ptx_of(library, (*cc, *suffix), False, False)

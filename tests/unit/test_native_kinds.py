@@ -34,7 +34,7 @@ WHO = {
     ),
     "checks what a kernel asks for": (
         r"\bpysh_request_check\(",
-        functions("host_proxy/handlers.c checked"),
+        functions("host_proxy/requests.c checked"),
     ),
     "checks what a peer asks for": (r"\bpysh_am_wrong\(", functions("am/serve.c pysh_am_serve")),
     "asks whether a thread waits already": (

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 OWN_WAYS = r"\bpysh_own_(?:put|get|amo|peer_address|heap_find)\("
 MAY = {
     "host_proxy/checks.c",  # what kernels ask for: their collectives meet in the system region
-    "host_proxy/handlers.c",
+    "host_proxy/requests.c",
     "host_proxy/pieces.c",
     "native/src/collectives/collect.c",  # small parts, from the members' stages
     "native/src/memory/address.c",

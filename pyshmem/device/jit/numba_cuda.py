@@ -38,7 +38,7 @@ from ...host.observe import stages
 from ..leaf.cuda.stages import STAGES
 from ..leaf.ptx import NO_BULK_COPIES, without_bulk_copies
 from ..state import ABI, HEAP_BASE, HEAP_BYTES, MODULE, P2P, SYMBOL, WORDS
-from . import store
+from . import routine_texts
 from .cubin import refuse_other_contracts, stack_need
 from .grid_barrier import without_library
 from .linking import link_each_module_once, link_once_on_a_host, own_texts, with_state_word
@@ -256,7 +256,7 @@ class Integration:
         hooks.ADD_OVERLOAD.wrap(_naming)
         hooks.NEW_CONTEXT.wrap(self._of_pe)
         link_each_module_once(called_by)
-        texts.choose_device_functions(store.take)
+        texts.choose_device_functions(routine_texts.take)
         texts.add_to_links(add_objects)
         texts.look_at_own_ptx_alone(own_texts)
         hold_frees(self.running)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Collectives as relocatable machine code, which kernels call and nvJitLink links.
 
-Of a routine whose LLVM text is in the store (``store.py``), all that it calls included, made for one
-architecture and one limit of registers, and kept in a file beside the text. A kernel that calls it costs
-its own compilation and a link. The collectives of a thread, a block and a grid: behind a call the
+Of a routine whose LLVM text is in the store (``routine_texts.py``), all that it calls included, made for
+one architecture and one limit of registers, and kept in a file beside the text. A kernel that calls it
+costs its own compilation and a link. The collectives of a thread, a block and a grid: behind a call the
 assembler takes a warp for converged, so those of a warp are inlined, as all else is.
 
 The assembler gives functions that are linked registers by the usual convention: what a block of 1,024

@@ -5,7 +5,7 @@ Two archives, which the build makes where it has Numba (``tools/device_routines.
 functions, each once, with the routines that begin with them; and machine code of collectives that are
 used most. They count for the sources that they were made of and for the dialect of NVVM that they are
 in, whichever versions of Numba and Python made them and run here. Without them, or for routines, types
-and options that they do not have, the store compiles (``store.py``).
+and options that they do not have, the store compiles (``routine_texts.py``).
 """
 
 from __future__ import annotations
