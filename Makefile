@@ -18,7 +18,7 @@ SUITE := -m pytest -q -p no:cacheprovider -p no:hypothesispytest
 TYPES_OF_PROGRAMS := --allow-untyped-defs --allow-incomplete-defs \
 	--allow-untyped-calls --allow-untyped-decorators
 
-.PHONY: demo test quick nightly dev docs lint pyright unit native gpu examples bench analyze sanitize resolve versions wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch test-torch-long test-hosts
+.PHONY: demo test quick nightly dev docs lint pyright unit native gpu seeds examples bench analyze sanitize resolve versions wheel sdist clean distclean ready-demo ready-docs ready-test ready-torch test-long test-torch test-torch-long test-hosts
 .DEFAULT_GOAL := demo
 
 # What type checkers see of the device library, made beside its __init__.py; the build makes the one of packages.
@@ -85,6 +85,9 @@ docs: ready-docs ## the site, in build/docs/html; a warning, a public name witho
 
 unit native gpu: ready-test ## one folder of tests
 	$(PYTEST) tests/$@
+
+seeds: ready-test ## 30 short programs with 100 orders of late messages each, and how long that takes (docs/howto/races.md)
+	$(PYTHON) tests/check/seeds.py
 
 examples: ready-test ## every example, checked
 	$(PYTEST) tests/examples

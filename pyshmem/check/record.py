@@ -30,6 +30,7 @@ from . import log as check_log
 from .delivery import lanes
 from .log import Log, is_internal, is_set_up, now
 from .log import inside as _inside
+from .taken import is_taken
 
 if TYPE_CHECKING:
     from .delivery.held import Held
@@ -199,6 +200,10 @@ def _call_recorded(
         before, after = describe(given)
     except effects.REFUSED:
         return function(*args, **named)
+    if not is_taken(name, given):
+        result = function(*args, **named)  # which says what is wrong
+        log().write(now(), 0, name, [*before, *(after(result) if after is not None else ())])
+        return result
     if is_set_up():
         before, after = effects.orders_nothing(before), _orders_nothing(after)
     recorder = log()

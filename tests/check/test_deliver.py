@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import seeds
 from test_order import HERE, RIGHT, WITHOUT, groups, needs, wants_torch
 
 RUN = [sys.executable, "-m", "pyshmem", "run", "--timeout", "160"]
@@ -54,9 +55,9 @@ def test_a_wrong_order_shows(program: Path, run_command: Callable) -> None:
     assert "prints otherwise" in done.stderr
 
 
-def _runs(seeds: int, run_command: Callable, programs: list[Path]) -> str:
-    line = command(programs[0], "--seeds", str(seeds), "--seed", "11")
-    limit = max(200, 4 * seeds)
+def _runs(count: int, run_command: Callable, programs: list[Path]) -> str:
+    line = command(programs[0], "--seeds", str(count), "--seed", "11")
+    limit = max(200, 4 * count)
     line[line.index("--timeout") + 1] = str(limit - 20)
     done = run_command([*line, str(HERE / "several.py"), *map(str, programs)], limit)
     assert done.returncode == 0, done.stderr
@@ -68,24 +69,20 @@ def test_a_right_program_stays_right(programs: list[Path], run_command: Callable
     assert "the same with seeds 11 to 12" in _runs(2, run_command, programs)
 
 
-#: Thirty short programs, of each kind that is delayed but those of torch, which take long to import.
-SHORT = (
-    "double_buffer_credits", "fetched_by_quiet", "nbi_and_quiet", "packets", "put_signal_rounds",
-    "requests", "two_contexts", "halo", "queue_lock", "tests_and_work", "vector_of_values",
-    "work_queue_of_tickets", "uneven_all_to_all", "pipeline_of_four", "ring_all_reduce", "tree",
-    "kernel_double_buffer", "kernel_ping_pong", "kernel_put_signal", "kernel_ll_words",
-    "kernel_work_group_put", "kernel_tickets", "stream_events", "stream_graph",
-    "stream_pipeline_with_credits", "stream_ring", "triton_atomics", "triton_ring",
-    "triton_stores_and_signal", "triton_flags_in_data",
-)  # fmt: skip
+def test_thirty_programs_stay_right(run_command: Callable) -> None:
+    """With few seeds here; ``make seeds`` is of 100."""
+    assert len(set(seeds.SHORT)) == 30
+    assert sum(map(len, seeds.jobs())) == 30
+    done = run_command([sys.executable, str(HERE / "seeds.py"), "2"], 280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 seeds of 30 programs: the same" in done.stdout
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("programs", groups([path for path in RIGHT if path.stem in SHORT]))
-def test_thirty_programs_stay_right_with_100_seeds(
-    programs: list[Path], run_command: Callable
-) -> None:
-    assert "the same with seeds 11 to 110" in _runs(100, run_command, programs)
+@pytest.mark.timeout(3600)
+def test_thirty_programs_stay_right_with_100_seeds(run_command: Callable) -> None:
+    done = run_command([sys.executable, str(HERE / "seeds.py")], 3600)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.long

@@ -24,6 +24,7 @@ from ..._core.library import lib, setting_number
 from ...host import locks
 from ...host.job import runtime
 from .. import effects, log, memory
+from ..taken import SENDING
 from . import lanes
 from .turns import NEVER, TESTED, WAITED, Turns
 
@@ -31,17 +32,10 @@ Call = Callable[..., Any]
 
 #: Routines whose source may be changed when they have returned.
 _COPIED = ("put", "p", "iput", "ibput", "put_signal")
-_KEPT = frozenset(
-    (
-        *_COPIED, "put_nbi", "put_signal_nbi", "get_nbi", "signal_op", "signal_set", "signal_add",
-        "atomic_set", "atomic_inc", "atomic_add", "atomic_and", "atomic_or", "atomic_xor",
-        *(name for name in effects.ROUTINES if name.startswith("atomic_") and name.endswith("_nbi")),
-    )
-)  # fmt: skip
-#: Of these, what kernels have under the same names.
-_OF_KERNELS = frozenset(name for name in _KEPT if name != "get_nbi" and name[-4:] != "_nbi") | {
-    "put_nbi", "put_signal_nbi",
-}  # fmt: skip
+_KEPT = SENDING | {
+    "get_nbi",
+    *(name for name in effects.ROUTINES if name.startswith("atomic_") and name.endswith("_nbi")),
+}
 _QUIETS = ("quiet", "pe_quiet", "Context.quiet", "Context.pe_quiet", "Context.destroy")
 #: As barriers begin, of the host and of kernels, those of torch and of Triton.
 _ALL = (effects.QUIET, ("Q", None, None))
@@ -269,10 +263,11 @@ class Held:
     def in_kernel(self, base: str, given: Any, before: Any, host: Any, how: Any) -> Any:
         """A routine of a thread, or of a group: ``how`` it is called, meets, and whether this one leads.
 
-        What is kept is sent later by the host's routine of the same name.
+        What is kept is sent later by ``host``, the host's routine of the same name; None: it is not
+        kept.
         """
         plain, meet, leads = how
-        if base in _OF_KERNELS and host is not None and _fits(given, base[:6] == "atomic"):
+        if host is not None and _counts_fit(given):
             meet()
             if leads:
                 self._send_of_kernel(base, given, host)
@@ -364,8 +359,6 @@ class Held:
 
     def _send(self, name: str, function: Call, bound: inspect.BoundArguments) -> Any:
         given = bound.arguments
-        if not _is_long_enough(given):
-            return function(*bound.args, **bound.kwargs)  # which says what is wrong
         if name in _COPIED and "source" in given:
             given["source"] = np.array(np.asarray(given["source"]))
         ctx = effects._ctx(given.get("ctx"))
@@ -491,15 +484,6 @@ def _ready(given: Any, effect: Any) -> bool:
     return all(some) if how == "all" else any(some)
 
 
-def _fits(given: Any, atomic: bool) -> bool:
-    """Are types and counts those that a routine takes? Else that of kernels says what is wrong."""
-    if not _counts_fit(given):
-        return False
-    arrays = [array for key in ("dest", "source") if (array := given.get(key)) is not None]
-    kinds = {array.dtype for array in arrays if isinstance(array, np.ndarray)}
-    return len(kinds) < 2 and not (atomic and any(kind.itemsize < 4 for kind in kinds))
-
-
 def _counts_fit(given: Any) -> bool:
     """No count is negative, and no stride less than a block: elements do not overlap."""
     block = given.get("bsize", 1)
@@ -515,15 +499,3 @@ def _is_over(request: Any) -> bool:
             return bool(request.test())
     except ShmemError:
         return True
-
-
-def _is_long_enough(given: Any) -> bool:
-    """Has a routine the room that it asks for? Else it is not kept, but called, and raises."""
-    nelems, arrays = given.get("nelems"), [given.get("dest"), given.get("source")]
-    if not all(array is None or isinstance(array, np.ndarray) for array in arrays):
-        return False
-    if not _counts_fit(given):
-        return False
-    if nelems is None or "sst" in given:
-        return arrays[1] is None or "sst" in given or arrays[1].size <= arrays[0].size
-    return all(array is None or array.size >= nelems for array in arrays)

@@ -15,17 +15,21 @@ from typing import Any
 
 import numpy as np
 
+from ...._core.type_table import ATOMIC_FAMILY
 from ...._foreign import numba_simulator
 from ....check import effects, memory, streams
 from ....check.log import now
 from ....check.record import held, log, originals
+from ....check.taken import SENDING
 from . import queued
 from .arrays import KernelArray, ndarray_of, unwrapped
+from .elements import cast, match, require
 from .scheduler import Grid, Group, SimThread, running
 
 _SUFFIXES = {"_warp": "warp", "_work_group": "block", "_grid": "grid"}
 _ARRAYS = ("dest", "source", "sig_addr", "ivar", "ivars", "fetch", "lock")
 _WAITING = ("wait", "test", "sync", "barrier")
+_signal_word = require("signal")
 _meetings: Counter[Any] = Counter()
 _of_groups: dict[Any, int] = {}
 
@@ -222,7 +226,10 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
         if thread.grid.internal:
             return function(*arguments, **named)
         try:
-            given = _given(bind(arguments, named))
+            bound = bind(arguments, named)
+            given = _given(bound)
+            if base in SENDING:
+                _take(base, bound, given)
             before, behind = describe(given) if describe is not None else ([], None)
         except effects.REFUSED:  # by the routine itself
             return function(*arguments, **named)
@@ -273,9 +280,35 @@ def _delivered(
     delivery = held()
     if delivery is None:
         return lambda group, leads: plain()
+    host = originals[base] if base in SENDING else None
     return lambda group, leads: delivery.in_kernel(
-        base, given, before, originals.get(base), (plain, _meeting_of(group), leads)
+        base, given, before, host, (plain, _meeting_of(group), leads)
     )
+
+
+def _family_of(base: str) -> str:
+    """The types of what a routine updates that takes no source and no signal."""
+    if base == "p":
+        return "element"
+    op = base.removeprefix("atomic_")
+    return "a" if op == "inc" else ATOMIC_FAMILY[op]
+
+
+def _take(base: str, arguments: dict[str, Any], given: dict[str, Any]) -> None:
+    """TypeError: a routine of kernels that sends something does not take these types, so has no effect.
+
+    The host's of its name, which sends what comes late, takes others: in ``given`` it finds values as
+    kernels convert them.
+    """
+    if "source" in arguments:
+        match(arguments["dest"], arguments["source"])
+    if "sig_addr" in arguments:
+        _signal_word(arguments["sig_addr"])
+        given["signal"] = int(cast(given["sig_addr"], given["signal"]))
+    elif "source" not in arguments:
+        require(_family_of(base))(arguments["dest"])
+        if "value" in arguments:
+            given["value"] = cast(given["dest"], given["value"])
 
 
 def _meeting_of(group: Group | None) -> Callable[[], None]:
