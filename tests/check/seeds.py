@@ -33,7 +33,7 @@ _LIMIT = 3000  # seconds, on machines that do much else
 
 
 def jobs() -> list[list[Path]]:
-    """Programs of the same needs, for PEs take longer to start than to run one; the longest come first."""
+    """Programs of the same needs, as PEs take longer to start than to run one; the longest first."""
     of: dict[tuple[str, str], list[Path]] = {}
     for program in RIGHT:
         if program.stem in SHORT:

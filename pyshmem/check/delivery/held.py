@@ -24,8 +24,8 @@ from ..._core.library import lib, setting_number
 from ...host import locks
 from ...host.job import runtime
 from .. import effects, log, memory
-from ..taken import SENDING
 from . import lanes
+from .taken import SENDING
 from .turns import NEVER, TESTED, WAITED, Turns
 
 Call = Callable[..., Any]

@@ -26,7 +26,14 @@ from numba.cuda.simulator.kernelapi import FakeCUDALocal, FakeCUDAShared
 
 from ...._core.values import is_integer
 from ...._foreign import numba_simulator
-from ...families import BY_NUMBER, layout_message, not_an_array
+from ...families import (
+    BY_NUMBER,
+    FAMILY_DTYPES,
+    layout_message,
+    mismatch,
+    not_an_array,
+    outside_family,
+)  # fmt: skip
 from . import forms
 
 _SWAPPED = {"C": "F", "F": "C", "A": "A"}
@@ -374,6 +381,65 @@ def kernel_array(array: np.ndarray) -> KernelArray:
             "give its bytes, array.view('u1')"
         )
     return array.view(KernelArray)
+
+
+# -- what routines take ----------------------------------------------------------------------------
+
+
+def _kind(array: Any) -> tuple[str, int, str]:
+    array = contiguous(ndarray_of(array))
+    return dtype_name(array.dtype), array.ndim, layout_of(array)
+
+
+def match(dest: Any, source: Any) -> None:
+    if message := mismatch(_kind(dest), _kind(source)):
+        raise TypeError(message)
+
+
+def require(family: str) -> Any:
+    allowed = FAMILY_DTYPES[family]
+
+    def check(array: Any) -> None:
+        array = contiguous(ndarray_of(array))
+        if (name := dtype_name(array.dtype)) not in allowed:
+            raise TypeError(outside_family(name, family))
+
+    return check
+
+
+def _refuse_value(dtype: np.dtype, value: Any) -> None:
+    """What Numba casts to no such dtype: no number, complex to real, and what it has no cast for."""
+    number = isinstance(value, (bool, int, float, complex, np.generic))
+    given = np.result_type(value) if number else None
+    if given is None or dtype_name(given) not in FAMILY_DTYPES["element"]:
+        raise TypeError(f"{value!r} of type {type(value).__name__} is no value of dtype {dtype}")
+    real = given.kind == "c" and dtype.kind not in "cb"
+    pair = dtype_name(given), dtype_name(dtype)
+    if real or pair in _NO_CASTS or (pair[0] == "bfloat16" and dtype.kind == "c"):
+        raise TypeError(f"{given} cannot become {dtype} in kernels: convert {value!r} first")
+
+
+_NO_CASTS = {("bfloat16", "float16"), ("float16", "bool")}
+
+
+def bits_in(dtype: np.dtype, value: Any) -> int:
+    """The value as the dtype's bits; integers wrap round, as they do on a GPU."""
+    if type(value) is not int:
+        _refuse_value(dtype, value)
+    if dtype.kind in "iu":
+        return int(value) & ((1 << 8 * dtype.itemsize) - 1)
+    return int.from_bytes(np.asarray(value).astype(dtype).tobytes(), "little")
+
+
+def value_in(dtype: np.dtype, bits: int) -> Any:
+    return np.frombuffer(bits.to_bytes(dtype.itemsize, "little"), dtype)[0]
+
+
+def cast(like: Any, value: Any) -> Any:
+    return value_in(like.dtype, bits_in(like.dtype, value))
+
+
+# -- memory of kernels -----------------------------------------------------------------------------
 
 
 def _as_dtype(dtype: Any) -> np.dtype:

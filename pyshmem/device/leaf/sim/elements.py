@@ -11,9 +11,19 @@ import numpy as np
 from ...._core.arrays.checks import SymmetricArray
 from ...._core.library import ffi, lib
 from ...._core.type_table import ATOMIC_OPS, BY_DTYPE, ELEMENT_NUMBER
-from ...families import BY_NUMBER, FAMILY_DTYPES, mismatch, outside_family
+from ...families import BY_NUMBER
 from ..bulk import BARRIER_BYTES, BULK_BYTES, BULK_THREADS, bulk_share
-from .arrays import contiguous, dtype_name, kernel_array, layout_of, ndarray_of
+from .arrays import (
+    bits_in,
+    cast,
+    contiguous,
+    dtype_name,
+    kernel_array,
+    match,
+    ndarray_of,
+    require,
+    value_in,
+)  # fmt: skip
 from .scheduler import current
 from .threads import COMPARE_SWAP, MASK, block_threads, fence, thread_in_block
 
@@ -57,63 +67,14 @@ def array_from(locate: Callable[[Any, Any], int]) -> Callable[[Any, Any], np.nda
     return view
 
 
-def _kind(array: Any) -> tuple[str, int, str]:
-    array = contiguous(ndarray_of(array))
-    return dtype_name(array.dtype), array.ndim, layout_of(array)
-
-
-def match(dest: Any, source: Any) -> None:
-    if message := mismatch(_kind(dest), _kind(source)):
-        raise TypeError(message)
-
-
-def require(family: str) -> Any:
-    allowed = FAMILY_DTYPES[family]
-
-    def check(array: Any) -> None:
-        array = contiguous(ndarray_of(array))
-        if (name := dtype_name(array.dtype)) not in allowed:
-            raise TypeError(outside_family(name, family))
-
-    return check
-
-
 # -- one element ---------------------------------------------------------------------------------
-
-
-def _refuse_value(dtype: np.dtype, value: Any) -> None:
-    """What Numba casts to no such dtype: no number, complex to real, and what it has no cast for."""
-    number = isinstance(value, (bool, int, float, complex, np.generic))
-    given = np.result_type(value) if number else None
-    if given is None or dtype_name(given) not in FAMILY_DTYPES["element"]:
-        raise TypeError(f"{value!r} of type {type(value).__name__} is no value of dtype {dtype}")
-    real = given.kind == "c" and dtype.kind not in "cb"
-    pair = dtype_name(given), dtype_name(dtype)
-    if real or pair in _NO_CASTS or (pair[0] == "bfloat16" and dtype.kind == "c"):
-        raise TypeError(f"{given} cannot become {dtype} in kernels: convert {value!r} first")
-
-
-_NO_CASTS = {("bfloat16", "float16"), ("float16", "bool")}
-
-
-def _bits(dtype: np.dtype, value: Any) -> int:
-    """The value as the dtype's bits; integers wrap round, as they do on a GPU."""
-    if type(value) is not int:
-        _refuse_value(dtype, value)
-    if dtype.kind in "iu":
-        return int(value) & ((1 << 8 * dtype.itemsize) - 1)
-    return int.from_bytes(np.asarray(value).astype(dtype).tobytes(), "little")
-
-
-def _value(dtype: np.dtype, bits: int) -> Any:
-    return np.frombuffer(bits.to_bytes(dtype.itemsize, "little"), dtype)[0]
 
 
 def read(address: int, like: Any) -> Any:
     dtype = like.dtype
     if dtype.itemsize > 8:
         return np.frombuffer(bytes(ffi.buffer(ffi.cast("char *", address), 16)), dtype)[0]
-    return _value(dtype, lib.ishmemx_leaf_load(address, dtype.itemsize))
+    return value_in(dtype, lib.ishmemx_leaf_load(address, dtype.itemsize))
 
 
 def read_acquire(address: int, like: Any) -> Any:
@@ -127,24 +88,20 @@ def write(address: int, like: Any, value: Any) -> None:
     if dtype.itemsize > 8:
         ffi.memmove(ffi.cast("char *", address), np.asarray(value).astype(dtype).tobytes(), 16)
     else:
-        lib.ishmemx_leaf_store(address, _bits(dtype, value), dtype.itemsize)
-
-
-def cast(like: Any, value: Any) -> Any:
-    return _value(like.dtype, _bits(like.dtype, value))
+        lib.ishmemx_leaf_store(address, bits_in(dtype, value), dtype.itemsize)
 
 
 def bits_of(like: Any, value: Any) -> int:
-    return _bits(like.dtype, value) & MASK
+    return bits_in(like.dtype, value) & MASK
 
 
 def high_bits_of(like: Any, value: Any) -> int:
-    return _bits(like.dtype, value) >> 64
+    return bits_in(like.dtype, value) >> 64
 
 
 def value_of(like: Any, low: int, high: int) -> Any:
     bits = int(low) & MASK | (int(high) & MASK) << 64
-    return _value(like.dtype, bits & ((1 << 8 * like.dtype.itemsize) - 1))
+    return value_in(like.dtype, bits & ((1 << 8 * like.dtype.itemsize) - 1))
 
 
 def type_number(like: Any) -> int:
@@ -178,7 +135,7 @@ def _atomic(name: str) -> Any:
     def atomic(address: int, like: Any, value: Any) -> Any:
         dtype = like.dtype
         kind = _TYPE[dtype_name(dtype)]
-        return _value(dtype, lib.ishmemx_leaf_atomic(op, kind, address, _bits(dtype, value), 0))
+        return value_in(dtype, lib.ishmemx_leaf_atomic(op, kind, address, bits_in(dtype, value), 0))
 
     return atomic
 
@@ -193,9 +150,9 @@ atomic_xor = atomic_fetch_xor = _atomic("xor")
 def atomic_compare_swap(address: int, like: Any, cond: Any, value: Any) -> Any:
     dtype = like.dtype
     old = lib.ishmemx_leaf_atomic(
-        COMPARE_SWAP, _TYPE[dtype_name(dtype)], address, _bits(dtype, value), _bits(dtype, cond)
+        COMPARE_SWAP, _TYPE[dtype_name(dtype)], address, bits_in(dtype, value), bits_in(dtype, cond)
     )
-    return _value(dtype, old)
+    return value_in(dtype, old)
 
 
 # -- bulk copies -----------------------------------------------------------------------------------

@@ -18,12 +18,11 @@ import numpy as np
 from ...._core.type_table import ATOMIC_FAMILY
 from ...._foreign import numba_simulator
 from ....check import effects, memory, streams
+from ....check.delivery.taken import SENDING
 from ....check.log import now
 from ....check.record import held, log, originals
-from ....check.taken import SENDING
 from . import queued
-from .arrays import KernelArray, ndarray_of, unwrapped
-from .elements import cast, match, require
+from .arrays import KernelArray, cast, match, ndarray_of, require, unwrapped
 from .scheduler import Grid, Group, SimThread, running
 
 _SUFFIXES = {"_warp": "warp", "_work_group": "block", "_grid": "grid"}

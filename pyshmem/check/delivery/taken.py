@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays.checks import pair, place, signal_target, target
-from .._core.dtypes import bits_of, integer
-from .._core.errors import ShmemError
-from .._core.type_table import ATOMIC_FAMILY, ELEMENTS
-from ..host.teams.contexts import context_of
+from ..._core.arrays.checks import pair, place, signal_target, target
+from ..._core.dtypes import bits_of, integer
+from ..._core.errors import ShmemError
+from ..._core.type_table import ATOMIC_FAMILY, ELEMENTS
+from ...host.teams.contexts import context_of
 
 Given = Mapping[str, Any]
 #: Routines, of kernels too, that send something and fetch nothing.
