@@ -194,3 +194,28 @@ def test_a_program_for_shmem4py_runs(way: str, n_pes: int, run_pes: Callable) ->
 def test_memory_and_arrays_in_either_order(n_pes: int, run_pes: Callable) -> None:
     done = run_pes(n_pes, f"{WAYS[1]}\nimport numpy as np\n{MEMORY}", check=True)
     assert done.stdout.count("ok") == n_pes
+
+
+DIFFERING = """
+me = shmem.my_pe()
+for said, call in (
+    ("int32 in order C, PE 1 for shape (2, 3) float32", lambda: shmem.zeros((2, 3), "if"[me])),
+    ("shape (2, 3) int8 in order C, PE 1 for shape (3, 2)", lambda: shmem.empty((2 + me, 3 - me), "b")),
+    ("in order C, PE 1 for shape (2, 3) int8 in order F", lambda: shmem.full((2, 3), 1, "b", "CF"[me])),
+    ("shape (4,) uint16 in", lambda: shmem.array(np.zeros(4, "Hh"[me]))),
+):
+    try:
+        call()
+    except pyshmem.MismatchError as error:
+        assert said in str(error), error
+    else:
+        raise AssertionError(said)
+one = shmem.zeros(3, order="CF"[me])  # of one dimension both orders are the same
+shmem.free(one)
+print("ok", flush=True)
+"""
+
+
+def test_members_that_make_other_arrays_are_told(run_pes: Callable) -> None:
+    done = run_pes(2, f"{WAYS[1]}\nimport numpy as np\nimport pyshmem\n{DIFFERING}", check=True)
+    assert done.stdout.count("ok") == 2

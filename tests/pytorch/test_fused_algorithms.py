@@ -140,6 +140,34 @@ def test_members_take_one_algorithm(run_pes: Callable) -> None:
     assert done.stdout.splitlines() == ["ok", "ok"]
 
 
+SPLITS = """
+    import pyshmem
+    import torch
+    from pyshmem import fused
+
+    with pyshmem.init() as job:
+        me, n = job.my_pe, job.n_pes
+        even, x = [1] * n, torch.full((n, 2), float(me))
+        # The last member sends all it has to PE 0, which waits for one row of each.
+        sent = [n] + [0] * (n - 1) if me == n - 1 else even
+        for _ in range(2):
+            try:
+                fused.all_to_all(x, output_splits=even, input_splits=sent)
+                raise SystemExit("splits that differ went on")
+            except pyshmem.MismatchError as error:
+                assert f"PE {n - 1} has {n} rows for PE 0, which has output_splits for 1" in str(error)
+            y = fused.all_to_all(x, output_splits=even, input_splits=even)  # nothing was left behind
+            assert y[:, 0].tolist() == list(range(n)), y
+    print("ok")
+"""
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_splits_that_differ_are_told_without_checking_mode(n: int, run_pes: Callable) -> None:
+    done = run_pes(n, SPLITS, device="sim", check=True, env={"PYSHMEM_TIMEOUT": "20"})
+    assert done.stdout.splitlines() == ["ok"] * n
+
+
 def test_tune_fused_writes_rows_that_jobs_read(
     run_command: Callable, run_pes: Callable, tmp_path: Path
 ) -> None:

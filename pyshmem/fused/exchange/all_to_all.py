@@ -10,7 +10,6 @@ import torch
 
 from ..._core import errors
 from ..._torch.teams import TAGS, team_of
-from ...host.job import runtime
 from ...host.teams.team import TEAM_WORLD, Team
 from .._shared.arguments import as_counts, check_tensor, on_tensors, result
 from .._shared.slots import gather_numbers, refuse_grad
@@ -39,8 +38,12 @@ def _check_splits(space: Workspace, name: str, splits: Sequence[int], rows: int 
 
 
 def _agree_on_splits(space: Workspace, outputs: Sequence[int], inputs: Sequence[int]) -> None:
-    """In checking mode: raises on all members unless what each sends is what the others wait for."""
-    if not runtime.current().checks or runtime.n_pes() == 1:
+    """Raises on all members unless what each sends is what the others wait for.
+
+    The first calls are looked at, in checking mode all: one that sends more than another waits for
+    leaves rows behind that the next call takes for its own.
+    """
+    if space.n_pes == 1 or not space.checks:
         return
     counts = gather_numbers(space, *outputs, *inputs)
     n = space.n_pes
@@ -146,8 +149,8 @@ def all_to_all(
     Returns: (sum of ``output_splits``, ...), the parts in the order of the members. It has a derivative
         unless ``out`` is given: the gradients' all-to-all.
     Completes: in the order of the current stream. Collective.
-    Raises: ValueError (splits, layout, algorithm), TypeError; MismatchError (members differ; in checking
-        mode also where what a member sends is not what another waits for).
+    Raises: ValueError (splits, layout, algorithm), TypeError; MismatchError (members differ, or a
+        member sends what another does not wait for: in the first calls, in checking mode in all).
     Spec: shmem_alltoall; uneven parts are an extension.
     """
     if out is not None:

@@ -49,6 +49,17 @@ class Hint(IntFlag):
 MALLOC_ATOMICS_REMOTE, MALLOC_SIGNAL_REMOTE = Hint.ATOMICS_REMOTE, Hint.SIGNAL_REMOTE
 
 
+def alignment_of(align: Any, hints: Any) -> int:
+    """The bytes that ``align`` asks for, 0 for none. Raises: TypeError, ValueError."""
+    if align is not None:
+        align = integer("align", align, np.int64)
+        if align < 8 or align & (align - 1):
+            raise ValueError(f"align is {align}; give a power of two, 8 or more")
+    if not 0 <= integer("hints", hints) <= MALLOC_ATOMICS_REMOTE | MALLOC_SIGNAL_REMOTE:
+        raise ValueError(f"hints is {hints}; give MALLOC_ATOMICS_REMOTE, MALLOC_SIGNAL_REMOTE or 0")
+    return align or 0
+
+
 @overload
 def empty(
     shape: Shape,
@@ -97,13 +108,7 @@ def empty(
     Example: ``box = pyshmem.empty((4, 4), np.float32)``
     Spec: shmem_malloc, shmem_align, shmem_malloc_with_hints (OpenSHMEM 1.5).
     """
-    if align is not None:
-        align = integer("align", align, np.int64)
-        if align < 8 or align & (align - 1):
-            raise ValueError(f"align is {align}; give a power of two, 8 or more")
-    if not 0 <= integer("hints", hints) <= MALLOC_ATOMICS_REMOTE | MALLOC_SIGNAL_REMOTE:
-        raise ValueError(f"hints is {hints}; give MALLOC_ATOMICS_REMOTE, MALLOC_SIGNAL_REMOTE or 0")
-    return allocate("empty", shape, dtype, heap, align=align or 0)
+    return allocate("empty", shape, dtype, heap, align=alignment_of(align, hints))
 
 
 @overload

@@ -117,11 +117,13 @@ def allocate(
     zero: bool = False,
     align: int = 0,
     values: Any = _NONE,
+    what_for: str = "",
 ) -> Any:
     """An array of ``shape``; the one place that takes new memory from a heap.
 
     ``routine`` is what the user called, for errors and reports. ``values``, if any, are what the
-    elements are set to, as an assignment to all of them would.
+    elements are set to, as an assignment to all of them would. ``what_for`` is what the caller makes
+    of it, where that is another array: members compare it in place of shape and dtype.
     """
     number = heap_number(heap)
     job = runtime.current()
@@ -140,7 +142,8 @@ def allocate(
         return SymmetricArray(extents, kind, buffer=_nothing_on(number))
     cell = owned(lib.end_block)
     name, line = names.name_here() if names.compared() else ("", sites.OWN)
-    contents = _contents(extents, kind) + (f"\n{name}".encode() if name else b"")
+    contents = what_for.encode() or _contents(extents, kind)
+    contents += f"\n{name}".encode() if name else b""
     what = routine.encode(), contents, number, nbytes, align
     if values is _NONE and not zero and unset is not None:
         check(lib.ishmemx_malloc_filled(*what, unset.ctypes.data, unset.nbytes, cell))

@@ -15,6 +15,8 @@ from ..._core.dtypes import as_dtype
 from ..._core.library import ffi
 from ..._core.type_table import TYPENAMES
 from ..._core.values import fitting
+from ...host.memory.creation import alignment_of
+from ...host.memory.heap import allocate
 
 #: What ``alloc`` has made and ``free`` has not taken back, by ``id``.
 _owners: weakref.WeakValueDictionary[int, SymmetricArray] = weakref.WeakValueDictionary()
@@ -55,8 +57,15 @@ def alloc(
     clear: bool = True,
 ) -> memoryview:  # fmt: skip
     """``count * size`` symmetric bytes, of 0 unless ``clear`` is false. Collective."""
-    nbytes = count * size
-    owner = pyshmem.empty(max(nbytes, 1), np.uint8, align=align or None, hints=hints or 0)
+    return _alloc(count * size, align, hints, clear)
+
+
+def _alloc(
+    nbytes: int, align: int | None, hints: int | None, clear: bool, what_for: str = ""
+) -> memoryview:
+    """``alloc`` of bytes that are ``what_for``: what members compare of an array that lies in them."""
+    alignment = alignment_of(align or None, hints or 0)
+    owner = allocate("empty", max(nbytes, 1), np.uint8, "host", align=alignment, what_for=what_for)
     _owners[id(owner)] = owner
     if clear:
         owner[...] = 0
@@ -103,7 +112,10 @@ def new_array(
 ) -> Any:  # fmt: skip
     """A symmetric array, of zeros unless ``clear`` is false. Collective."""
     kind = as_dtype(dtype)
-    mem = alloc(int(np.prod(shape, dtype="p")), kind.itemsize, align, hints, clear)
+    nbytes = int(np.prod(shape, dtype="p")) * kind.itemsize
+    extents = tuple(np.atleast_1d(np.asarray(shape, "p")).tolist())
+    order_of = order if len(extents) > 1 else "C"  # one dimension is in both orders
+    mem = _alloc(nbytes, align, hints, clear, f"shape {extents} {kind} in order {order_of}")
     return fromalloc(mem, shape, kind, order)
 
 
