@@ -211,8 +211,14 @@ Compile = Callable[[tuple[Any, ...]], Any]
 Chooser = Callable[[Any, tuple[Any, ...], dict[str, Any], Compile], Any]
 
 
+#: Asked for each function that is called and never inlined, with its signature and what compiles it:
+#: the name of machine code for it and a library that says so; None: what was compiled is taken.
+PartChooser = Callable[[Any, Any, Callable[[], Any]], "tuple[str, Any] | None"]
+
+
 class _Compiler(_FunctionCompiler):  # type: ignore[misc]
     choose: Chooser | None = None
+    choose_part: PartChooser | None = None
 
     def _compile_core(self, args: tuple[Any, ...], return_type: Any) -> Any:
         def compile_for(kinds: tuple[Any, ...]) -> Any:
@@ -237,6 +243,36 @@ def choose_functions(choose: Chooser) -> None:
     setattr(_Compiler, "choose", staticmethod(choose))  # noqa: B010  (a function, not a method)
 
 
+def choose_parts(choose: PartChooser) -> None:
+    """From now on ``choose`` is asked for each function that is called and never inlined."""
+    setattr(_Compiler, "choose_part", staticmethod(choose))  # noqa: B010  (as above)
+
+
+def part_of(context: KernelContext, builder: Any, function: Any, kind: Any) -> Any:
+    """The descriptor of ``function`` for this signature, which the function being lowered calls."""
+
+    def compile_it() -> Any:
+        with context.push_code_library(context.codegen().create_library(function.__name__)):
+            return context.compile_subroutine(builder, function, kind)
+
+    choose = _Compiler.choose_part
+    kept = choose(function, kind, compile_it) if choose is not None else None
+    if kept is None:
+        return context.compile_subroutine(builder, function, kind).fndesc
+    name, library = kept
+    context.active_code_library.add_linking_library(library)
+    return _described(function, name, kind.return_type, kind.args)
+
+
+def _described(function: Any, name: str, returns: Any, arguments: tuple[Any, ...]) -> Any:
+    return funcdesc.FunctionDescriptor(
+        native=True, modname=function.__module__, qualname=function.__qualname__, unique_name=name,
+        doc="", typemap=None, restype=returns, calltypes=None,
+        args=[f"a{position}" for position in range(len(arguments))], kws=(), argtypes=arguments,
+        mangler=lambda *_names, **_options: name, env_name=f"{name}.environment",
+    )  # fmt: skip
+
+
 def library_of(context: KernelContext, name: str, bitcode: bytes, called: tuple[str, ...]) -> Any:
     """A library of a module, which may be none: then what it has is loaded, and ``called``."""
     made = context.codegen().create_library(name)
@@ -256,12 +292,7 @@ def result_of(
     library: Any,
 ) -> Any:
     """The result of compiling ``function`` for these types; its code is ``name`` in ``library``."""
-    describes = funcdesc.FunctionDescriptor(
-        native=True, modname=function.__module__, qualname=function.__qualname__, unique_name=name,
-        doc="", typemap=None, restype=returns, calltypes=None,
-        args=[f"a{position}" for position in range(len(arguments))], kws=(), argtypes=arguments,
-        mangler=lambda *_names, **_options: name, env_name=f"{name}.environment",
-    )  # fmt: skip
+    describes = _described(function, name, returns, arguments)
     environment = _dynfunc.Environment({})
     entry = context.get_executable(library, describes, environment)
     context.insert_user_function(entry, describes, [library])

@@ -423,6 +423,13 @@ def test_kept_machine_code_is_of_what_the_program_says_now(
     assert run(REGISTERED=6)[1] == "18"
 
 
+def test_machine_code_is_named_by_all_that_makes_it(run_command: Callable) -> None:
+    """Globals, closures, defaults, called functions, modules, enumerations; Numba's flags."""
+    command = [sys.executable, str(HERE / "kept_names_on_cpu.py")]
+    done = run_command(command, 100, check=True, PYSHMEM_DEVICE="cpu")
+    assert done.stdout == "24 pairs, 3 compilers\n"
+
+
 @pytest.mark.parametrize("setting", ["P2P=1", "P2P=0", "NODE_SIZE=1"])
 def test_kernels_on_cpus_communicate(setting: str, run_pes: Callable, kept: dict[str, str]) -> None:
     name, _, value = setting.partition("=")
@@ -452,15 +459,21 @@ def test_routines_are_compiled_once_on_a_host(tmp_path: Path, run_pes: Callable)
     others, first = compiled(2, 1, PYTHONHASHSEED="1")
     assert others == 0
     assert first > 30
-    (routine,) = (store / "routines").iterdir()
-    assert "pyshmem_put_work_group_" in routine.name
+    files = list((store / "routines").iterdir())
+    (routine,) = (file for file in files if "pyshmem_put_work_group_" in file.name)
+    (part,) = (file for file in files if "pyshmem_part_ask_" in file.name)
+    assert all("pyshmem_part_" in file.name for file in files if file != routine)
     (own,) = compiled(1, 2, PYTHONHASHSEED="2")
     assert own < 10
     assert compiled(1, 2, PYTHONHASHSEED="3") == [0]
     (own,) = compiled(1, 2, "f8")  # a put of elements of that size is there
     assert own < 10
     routine.unlink()  # the kernel's code is there, what it calls is not
-    assert compiled(1, 2)[0] > 30
+    (without_parts,) = compiled(1, 2)
+    assert own < without_parts < first - 10  # what all routines call is there
+    part.unlink()
+    assert 0 < compiled(1, 2)[0] < first
+    assert part.exists()
 
 
 def test_what_goes_wrong_in_kernels_on_cpus_is_told(

@@ -3,13 +3,15 @@
 
 A file has a public routine for the types of its arguments, with all that it calls, optimised. Its name
 is a digest of what makes it. What is short is LLVM's bitcode, which kernels take in; what is longer is
-machine code, loaded once by a process, which they call by the file's name.
+machine code, loaded once by a process, which they call by the file's name. What routines call and never
+have inlined is machine code of its own, which all of them call.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -101,8 +103,13 @@ def load(names: list[str]) -> bool:
     return True
 
 
-def _file_of(key: list[str], name: str, result: Any) -> kept_files.File | None:
-    """What is kept of a routine that was just compiled; None: it needs more than its code."""
+def _file_of(
+    key: list[str], name: str, result: Any, called_from: int = _CALLED
+) -> kept_files.File | None:
+    """What is kept of a routine that was just compiled; None: it needs more than its code.
+
+    Of so many bytes of bitcode and more it is called.
+    """
     returns = str(result.signature.return_type)
     if scalars().get(returns) != result.signature.return_type:
         return None
@@ -111,7 +118,7 @@ def _file_of(key: list[str], name: str, result: Any) -> kept_files.File | None:
         return None
     needs = result.library.needs()
     about = {"key": key, "name": name, "returns": returns, "needs": needs, "called": False}
-    if len(bitcode) < _CALLED:
+    if len(bitcode) < called_from:
         return about, bitcode
     about["called"] = True
     return about, result.target_context.codegen().object_of(bitcode)
@@ -201,4 +208,30 @@ def _take(function: Any, arguments: Any, options: dict[str, Any], compile_for: A
     return numba_cpu.result_of(context, function, name, kept.returns, arguments, kept.library)
 
 
+def _part(function: Any, kind: Any, compile_it: Callable[[], Any]) -> tuple[str, Any] | None:
+    """Machine code of a function of the package that routines call and have never inlined.
+
+    More than half of what a routine is made of: the ring, flags, what hardly ever runs, of all routines
+    the same. None: it is a function of one routine.
+    """
+    where = f"{function.__module__}.{function.__qualname__}"
+    if function.__closure__ or not where.startswith("pyshmem."):
+        return None
+    key = _key(where, kind.args, {}) if library.setting_number("KERNEL_STORE") else None
+    if key is None:
+        return None
+    name = _name(f"part_{function.__name__}", key)
+    if name not in _routines:
+
+        def make() -> kept_files.File | None:
+            return _file_of(key, name, compile_it(), 0)
+
+        kept = kept_files.kept(_path(name), make, lambda file: _use(key, name, file))
+        if kept is None:
+            return None
+        _routines[name] = kept
+    return name, _routines[name].library
+
+
 numba_cpu.choose_functions(_take)
+numba_cpu.choose_parts(_part)

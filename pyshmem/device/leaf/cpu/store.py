@@ -89,21 +89,38 @@ def _modules_own(value: Any) -> bool:
     return owner in _OWN
 
 
-def _module_parts(module: Any, seen: set[int], names: frozenset[str]) -> Iterator[str]:
+#: What is told already, so that circles end: functions, and modules with what is asked of them.
+Seen = set[object]
+
+
+def _module_parts(module: Any, seen: Seen, names: frozenset[str]) -> Iterator[str]:
     """Of a program's module what has one of the names that a function uses: constants, functions."""
-    if id(module) in seen:
+    if (id(module), names) in seen:
         return
-    seen.add(id(module))
+    if "__getattr__" in vars(module) or type(module) is not python_types.ModuleType:
+        raise NoDigest(repr(module))  # what it gives for a name is not there to be looked at
+    seen.add((id(module), names))
     for name in sorted(names & vars(module).keys()):
         yield name
         yield from _parts(vars(module)[name], seen, names)
 
 
-def _parts(value: Any, seen: set[int], names: frozenset[str] = frozenset()) -> Iterator[str]:
+#: Of a function's code, besides constants: they tell which variables are arguments, and of what kind.
+_CODE = (
+    *("co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_kwonlyargcount"),
+    *("co_flags", "co_firstlineno", "co_exceptiontable"),
+)
+
+
+_PLAIN: tuple[Any, ...] = (bool, int, float, complex, str, bytes)
+
+
+def _parts(value: Any, seen: Seen, names: frozenset[str] = frozenset()) -> Iterator[str]:
     """Texts that tell a value from others. ``names``: those that the function uses which names it."""
     if isinstance(value, FakeCUDAKernel):
         yield from _parts(value.fn, seen)
         yield f"fastmath {value._fastmath} debug {value._debug} {getattr(value, DECLARED, '')}"
+        yield f"device {getattr(value, '_device', False)}"
     elif isinstance(value, Dispatcher):
         yield from _parts(value.py_func, seen)
         yield repr(sorted(value.targetoptions.items(), key=str))
@@ -111,7 +128,7 @@ def _parts(value: Any, seen: set[int], names: frozenset[str] = frozenset()) -> I
         yield from _function_parts(value, seen)
     elif isinstance(value, python_types.CodeType):
         yield value.co_code.hex()
-        yield repr((value.co_names, value.co_varnames, value.co_freevars, value.co_firstlineno))
+        yield repr([getattr(value, word) for word in _CODE])
         yield value.co_filename
         for constant in value.co_consts:
             yield from _parts(constant, seen)
@@ -120,11 +137,14 @@ def _parts(value: Any, seen: set[int], names: frozenset[str] = frozenset()) -> I
         if value.__name__.partition(".")[0] not in _OWN:
             yield from _module_parts(value, seen, names)
     elif isinstance(value, type) and issubclass(value, enum.Enum):
-        yield f"{value!r} {[(member.name, repr(member.value)) for member in value]}"
+        yield f"{value.__module__} {value.__qualname__}"
+        for member in value:
+            yield from _parts(member, seen)
     elif isinstance(value, type) and hasattr(value, "_fields"):
         yield f"{value.__module__} {value!r} {value._fields}"
+        yield from _parts(tuple(getattr(value, "_field_defaults", {}).items()), seen)
     elif isinstance(value, (tuple, frozenset)):
-        yield f"{type(value).__name__} {len(value)}"
+        yield f"{type(value).__name__} {len(value)} {getattr(value, '_fields', '')}"
         for item in sorted(value, key=repr) if isinstance(value, frozenset) else value:
             yield from _parts(item, seen)
     elif isinstance(value, (np.ndarray, np.generic)):
@@ -132,12 +152,16 @@ def _parts(value: Any, seen: set[int], names: frozenset[str] = frozenset()) -> I
             raise NoDigest(repr(value))
         yield f"{value.dtype!r} {value.shape}"
         yield value.tobytes().hex()
-    elif isinstance(value, (type, np.dtype, types.Type, enum.Enum)):
+    elif isinstance(value, enum.Enum):
+        yield f"{type(value).__module__} {type(value).__qualname__} {value.name}"
+        yield from _parts(value.value, seen)
+    elif isinstance(value, (type, np.dtype, types.Type)):
         yield f"{getattr(value, '__module__', '')} {value!r}"
     elif value is None or value is Ellipsis:
         yield f" {value!r}"
-    elif isinstance(value, (bool, int, float, complex, str, bytes)):
-        yield f"{type(value).__name__} {value!r}"
+    elif isinstance(value, _PLAIN):
+        plain = next(kind for kind in _PLAIN if isinstance(value, kind))
+        yield f"{type(value).__name__} {plain.__repr__(value)}"  # a class of its own may say less
     elif _modules_own(value):
         yield f"{type(value).__name__} {getattr(value, '__qualname__', '')}"
         if not getattr(value, "__qualname__", ""):
@@ -152,13 +176,14 @@ def _in_a_file(function: Any) -> bool:
     return not inside and not function.__code__.co_filename.startswith("<")
 
 
-def _function_parts(function: Any, seen: set[int]) -> Iterator[str]:
+def _function_parts(function: Any, seen: Seen) -> Iterator[str]:
     yield f"{function.__module__} {function.__qualname__}"
     if id(function) in seen or (_modules_own(function) and _in_a_file(function)):
         return
     seen.add(id(function))
     yield from _parts(function.__code__, seen)
     yield from _parts(function.__defaults__, seen)
+    yield from _parts(tuple(sorted((function.__kwdefaults__ or {}).items())), seen)
     for cell in function.__closure__ or ():
         yield from _parts(cell.cell_contents, seen)
     names = _names(function.__code__)
@@ -178,9 +203,23 @@ def _processor() -> str:
     return f"{ll.get_host_cpu_name()} {ll.get_host_cpu_features().flatten()}"
 
 
+#: Of Numba's configuration what machine code depends on.
+_TOLD = (
+    *("OPT", "CPU_NAME", "CPU_FEATURES", "ENABLE_AVX", "LOOP_VECTORIZE", "SLP_VECTORIZE"),
+    *("BOUNDSCHECK", "DEBUGINFO_DEFAULT"),
+)
+
+
 def made_by() -> str:
     """The package, the compilers, what they were told and the processor."""
-    return f"{kept_files.origin()} {_processor()} {np.__version__} {numba.config.OPT}"
+    told = [getattr(numba.config, word, None) for word in _TOLD]
+    return f"{kept_files.origin()} {_processor()} {np.__version__} {told}"
+
+
+def _fields(kind: Any) -> list[Any]:
+    """Of the named tuples in a type, whose names say nothing of their fields."""
+    inner = [_fields(one) for one in getattr(kind, "types", ())]
+    return [getattr(kind, "fields", ()), *inner]
 
 
 @functools.cache
@@ -195,7 +234,7 @@ def _extensions(_how_many: tuple[int, ...]) -> str:
 
 def digest_of(function: Any, kinds: Any, options: str) -> str:
     """The name of the machine code; empty when it is not kept."""
-    digest = hashlib.sha256(f"{made_by()} {kinds} {options}".encode())
+    digest = hashlib.sha256(f"{made_by()} {kinds} {_fields(kinds)} {options}".encode())
     try:
         digest.update(_extensions(numba_extending.how_many()).encode())
         for part in _parts(function, set()):

@@ -13,6 +13,7 @@ from numba.core.typing import signature
 from numba.extending import register_jitable
 
 from ...._core.type_table import ATOMIC_OPS
+from ...._foreign import numba_cpu
 from ...families import BY_NUMBER
 from ...state import MODULE
 from ..compiled.llvm import I32, I64, i64, leaf, with_arity
@@ -165,8 +166,8 @@ def _as_call(function: Callable[..., int], kinds_of: Callable) -> Any:
         kind = signature(i64, *kinds_of(given))
 
         def codegen(context, builder, _sig, args):
-            compiled = context.compile_subroutine(builder, function, kind)
-            callee = context.declare_function(builder.module, compiled.fndesc)
+            described = numba_cpu.part_of(context, builder, function, kind)
+            callee = context.declare_function(builder.module, described)
             _status, result = context.call_conv.call_function(
                 builder, callee, kind.return_type, kind.args, args, attrs=("noinline",)
             )
