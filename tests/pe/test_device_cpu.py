@@ -528,7 +528,7 @@ def test_random_kernels_do_what_numpy_does(
 
 
 #: Files of the device suite that run in every test. Most of their time is the compiler's.
-FILES = ["faults", "locks", "old_replies", "loads_beside_kernels"]
+FILES = ["faults", "locks", "messages", "old_replies", "loads_beside_kernels", "paths", "signals"]
 #: More than a quarter of an hour of compilation each; see docs/howto/cpu.md.
 TOO_LONG = ["collectives_reduce", "verdicts"]
 NAMES = {path.stem.removeprefix("test_") for path in SUITE.glob("test_*.py")}
