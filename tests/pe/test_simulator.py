@@ -318,3 +318,58 @@ def test_a_call_of_a_group_by_some_of_its_threads_is_an_error(
     if device == "cpu":
         told = f"{NOT_TOGETHER_COMPILED[kernel]}, in kernel {kernel}, block (0, 0, 0)"
     assert done.stdout == told + "\n"
+
+
+APART = """
+import numpy as np
+import pyshmem.device
+from numba import cuda
+
+@cuda.jit
+def warp_or_block(x):
+    if cuda.threadIdx.x < 3:
+        cuda.syncthreads()
+    else:
+        cuda.syncwarp()
+
+@cuda.jit
+def grid_or_block(x):
+    if cuda.threadIdx.x % 2:
+        cuda.cg.this_grid().sync()
+    else:
+        cuda.syncthreads()
+
+@cuda.jit
+def some_have_ended(x):
+    if cuda.threadIdx.x < 2:
+        cuda.syncthreads()
+    elif cuda.threadIdx.x < 5:
+        cuda.syncwarp()
+
+for kernel in (warp_or_block, grid_or_block, some_have_ended):
+    try:
+        kernel[1, 8](np.zeros(1))
+    except RuntimeError as error:
+        print(str(error)[str(error).rindex("block ") :])
+"""
+
+
+@pytest.mark.parametrize("device", ["sim", "cpu"])
+def test_who_waits_in_which_barrier_is_told(device: str, run_pes: Callable) -> None:
+    """Where threads of a block wait in barriers of which none can end: as a hang is told of."""
+    done = run_pes(1, APART, device=device, check=True, timeout=100)
+    for line, wanted in zip(
+        done.stdout.splitlines(),
+        (
+            ("threads 0-2 at syncthreads", "threads 3-7 at a warp's meeting"),
+            ("threads 0, 2, 4, 6 at syncthreads", "threads 1, 3, 5, 7 at the grid's barrier"),
+            (
+                "threads 0-1 at syncthreads",
+                "threads 2-4 at a warp's meeting",
+                "3 of its 8 have ended",
+            ),
+        ),
+        strict=True,
+    ):
+        places = line[line.index("threads ") :].split("; ")
+        assert sorted(places) == sorted(wanted), line

@@ -229,6 +229,8 @@ void pysh_block_tell(const block_t *block, char *text, size_t capacity) {
         if (before[0] == ',' && at < capacity)
             at += (size_t)snprintf(text + at, capacity - at, " at %s;", place[where]);
     }
+    if (block->live < block->n)
+        at = say(text, capacity, at, " %d of its %d have ended;", block->n - block->live, block->n);
     if (at && at < capacity)
         text[at - 1] = 0; /* the last semicolon */
 }

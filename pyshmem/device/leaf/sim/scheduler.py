@@ -37,6 +37,9 @@ RECORD: Any = None
 class Group:
     """Threads that meet: a block, a warp of it, or the grid."""
 
+    #: What its barrier is called where threads of several groups wait, as kernels on ``cpu`` say it.
+    MEETING = "a warp's meeting"
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.size = 0  # threads it started with
@@ -116,6 +119,8 @@ def _ranges(threads: list[SimThread]) -> str:
 
 
 class Block(Group):
+    MEETING = "syncthreads"
+
     def __init__(self, index: int, dynshared_size: int) -> None:
         super().__init__(f"block {index}")
         self.index = index
@@ -167,6 +172,8 @@ def name_thread(error: BaseException, thread: Iterable[int], block: Iterable[int
 class Grid(Group):
     """One kernel launch."""
 
+    MEETING = "the grid's barrier"
+
     #: Sleep between rounds in which every thread only polled, in seconds: first and longest.
     IDLE = (20e-6, 1e-3)
 
@@ -182,6 +189,7 @@ class Grid(Group):
         self.agent = 0  # of ``record``: what put it on a stream, or the host
         self.stages: dict[tuple[int, str], tuple[int, int]] = {}  # begun by first threads of blocks
         self.swapped: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self.groups: list[Group] = [self]
         self.module = kernelapi.FakeCUDAModule(grid_dim, block_dim, kernel.dynshared_size)
         self.module._local = KernelLocal()
         self.debug = bool(getattr(kernel, "_debug", False))
@@ -189,10 +197,12 @@ class Grid(Group):
         for block_number, block_point in enumerate(_points(grid_dim)):
             block = Block(block_number, kernel.dynshared_size)
             block_index = kernelapi.Dim3(*block_point)
+            self.groups.append(block)
             warp = Group("")
             for thread_id, thread_point in enumerate(_points(block_dim)):
                 if thread_id % WARP == 0:
                     warp = Group(f"warp {thread_id // WARP} of block {block_number}")
+                    self.groups.append(warp)
                 place = (block_index, kernelapi.Dim3(*thread_point), thread_id)
                 self.ready.append(SimThread(self, block, warp, place, body))
 
@@ -240,10 +250,23 @@ class Grid(Group):
             else:
                 idle = self.IDLE[0]
         if self.live:
+            first = next(group.waiting[0] for group in self.groups if group.waiting)
             raise RuntimeError(
                 f"simulated kernel {self.name} deadlocked: {self.live} threads wait in a barrier "
-                "that the others do not reach"
+                f"that the others do not reach: {self._stands(first.block)}"
             )
+
+    def _stands(self, block: Block) -> str:
+        """Which threads of ``block`` wait where, and how many have ended."""
+        places: dict[str, list[SimThread]] = {}
+        for group in self.groups:
+            for thread in group.waiting:
+                if thread.block is block:
+                    places.setdefault(thread.meets or group.MEETING, []).append(thread)
+        told = [f"threads {_ranges(places[place])} at {place}" for place in places]
+        if block.live < block.size:
+            told.append(f"{block.size - block.live} of its {block.size} have ended")
+        return f"{block.name}: {'; '.join(told)}"
 
     @contextmanager
     def active(self) -> Iterator[None]:
