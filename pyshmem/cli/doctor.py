@@ -188,8 +188,16 @@ def _self_test() -> Finding:
 
 
 def _simulator() -> Iterator[Finding]:
-    for wanted in facts.requirements("sim"):
-        yield _package("simulator", wanted)
+    found = [_package("simulator", wanted) for wanted in facts.requirements("sim")]
+    yield from found
+    if all(finding.state == "ok" for finding in found) and not runtime.gpu_count():
+        yield Finding(
+            "simulator",
+            "without a GPU",
+            "ok",
+            "kernels are interpreted (sim): they begin at once, and pdb steps into them; --device cpu "
+            "compiles them, seconds for each routine the first time: for large grids and long runs",
+        )
 
 
 def _triton() -> Iterator[Finding]:

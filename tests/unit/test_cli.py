@@ -289,6 +289,19 @@ def test_doctor_gives_a_command_for_each_thing_that_is_missing(
     assert any(re.search(r"pip install 'numba[<>=!]", finding.fix) for finding in missing)
 
 
+@pytest.mark.parametrize("n_gpus", [0, 2])
+def test_doctor_says_which_device_to_take_without_a_gpu(
+    n_gpus: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = {"numba": "0.68.1", "numba-cuda": "0.30.4", "greenlet": "3.2"}
+    monkeypatch.setattr(facts, "version_of", versions.get)
+    monkeypatch.setattr(doctor.runtime, "gpu_count", lambda: n_gpus)
+    told = [f.detail for f in doctor._simulator() if "--device cpu" in f.detail]
+    assert len(told) == (n_gpus == 0)
+    del versions["numba"]
+    assert not [f for f in doctor._simulator() if "--device cpu" in f.detail]
+
+
 def test_doctor_says_what_triton_alone_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"triton": "3.6.0", "greenlet": "3.2"}
     monkeypatch.setattr(facts, "version_of", versions.get)
