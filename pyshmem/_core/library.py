@@ -346,12 +346,6 @@ def checks_deliver() -> bool:
     return checks_order() and bool(setting_number("CHECK") & lib.ISHMEMX_CHECK_DELIVER)
 
 
-def refuse_deliver(what: str) -> None:
-    """Raise UnsupportedError where PYSHMEM_CHECK=deliver cannot delay what a part of pyshmem does."""
-    if checks_deliver():
-        raise errors.UnsupportedError(f"PYSHMEM_CHECK=deliver does not follow {what} yet")
-
-
 def refuse_order(what: str) -> None:
     """Raise UnsupportedError where PYSHMEM_CHECK=order would not see what a part of the package does."""
     if checks_order():

@@ -9,6 +9,7 @@ of it is imported while ``order`` is off.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections import Counter
@@ -17,9 +18,10 @@ from typing import Any
 
 import torch
 
-from .._core.library import check, checks_deliver, lib, refuse_deliver
+from .._core.library import check, checks_deliver, lib
 from .._foreign import torch as foreign
 from ..check import effects, memory
+from ..check.delivery import lanes
 from ..check.effects import Effects
 from ..check.log import inside, now
 from ..check.record import held, log
@@ -234,11 +236,6 @@ def _late_wait(delivery: Any, given: dict[str, Any], call: Any) -> Any:
 _LATE = {"put_signal": _late_put, "wait_signal": _late_wait}
 
 
-def refuse_any_source() -> None:
-    """Nobody knows beforehand which send such a receive meets. Raises: UnsupportedError."""
-    refuse_deliver("torch's receives from any source")
-
-
 def _barrier(given: dict[str, Any]) -> Any:
     enter, leave = effects.meet(team_of(int(given.get("team") or 0)), "all", 0, "torch")
     return [("Q", None, None), *enter], lambda _: leave
@@ -296,25 +293,34 @@ def _team_in(arguments: dict[str, Any]) -> Any:
 #: Calls so far of each group, and messages of each pair; the same on all members.
 _calls: Counter[Any] = Counter()
 _lock = threading.Lock()
-#: Lanes of messages are named by their direction.
-_MESSAGES = {"to": "send", "from": "recv"}
+#: Queues of messages are named by their direction.
+_MESSAGES = {"to": "send", "from": "recv", "any": "recv"}
 
 
 class Call:
     """A call of a process group: its tensors are in use from here until it is waited for.
 
-    ``meeting``: what names it on all members that do it together, and how many these are.
+    ``meeting``: what names it on all members that do it together, and how many these are; of messages
+    None. ``pair(sender)`` names those of a receive: which message it takes is known once it has.
     """
 
     def __init__(
-        self, name: str, before: Effects, behind: Effects, meeting: tuple[Any, int]
-    ) -> None:
+        self, name: str, before: Effects, behind: Effects, meeting: tuple[Any, int] | None,
+        pair: Callable[[int], Any] = lambda sender: sender,
+    ) -> None:  # fmt: skip
         self.meeting = meeting
-        self._name, self._behind = name, behind
+        self._name, self._behind, self._pair = name, behind, pair
         self._site = log().site()
         self._is_over = False
         log().write_at(now(), 0, self._site, name, before)
         log().flush()
+
+    def took(self, sender: int, number: int) -> None:
+        """A receive has taken a member's message of that number, before its work is over."""
+        self._behind = [
+            *self._behind,
+            ("X", ("torch", self._pair(sender), number), memory.me, 1, "all", 0),
+        ]
 
     def over(self) -> None:
         """Somebody knows that it is done."""
@@ -322,21 +328,6 @@ class Call:
             first, self._is_over = not self._is_over, True
         if first and lib.ishmemx_initialized():
             log().write(now(), 0, self._name, self._behind)
-
-
-class Later:
-    """A call that is known once it is done: a message that was received from any source."""
-
-    def __init__(self, make: Callable[[], Call | None]) -> None:
-        self._make: Callable[[], Call | None] | None = make
-
-    def over(self) -> None:
-        """Somebody knows that it is done."""
-        with _lock:
-            make, self._make = self._make, None
-        call = make() if make is not None else None
-        if call is not None:
-            call.over()
 
 
 def group_call(
@@ -355,31 +346,52 @@ def group_call(
     key, me, n = group
     routine, peer = _MESSAGES.get(facts[0], str(facts[0])), facts[-1]
     if routine in ("send", "recv"):
-        key = (*key, me, peer) if routine == "send" else (*key, peer, me)
+        return _message(key, me, routine, peer, [*inputs, *outputs])
     _calls[key] += 1
     meeting = "torch", key, _calls[key]
-    if routine == "send" or (routine == "broadcast" and me == peer):
+    if routine == "broadcast" and me == peer:
         inputs, outputs = (*inputs, *outputs), ()
-    enter: Effects = [("E", meeting, me)]
     leave: Effects = [("X", meeting, me, n, "all", 0)]
-    if routine == "send":
-        leave = []
-    elif routine == "recv":
-        enter, leave = [], [("X", meeting, me, 1, "all", 0)]
-    elif routine in ("broadcast", "scatter"):
+    if routine in ("broadcast", "scatter"):
         leave = [("X", meeting, me, n, "root", peer)]
     elif routine in ("reduce", "gather") and me != peer:
         leave = [("X", meeting, me, n, "root", me)]
     use = ("torch", key, _calls[key], me), me
-    before = [*_touched("rq", inputs, *use), *_touched("wq", outputs, *use), *enter]
-    together = 2 if routine in ("send", "recv") else n
-    return Call(routine, before, [("Q", use[0], None), *leave], (meeting, together))
+    before = [*_touched("rq", inputs, *use), *_touched("wq", outputs, *use), ("E", meeting, me)]
+    return Call(routine, before, [("Q", use[0], None), *leave], (meeting, n))
 
 
-def gates(call: Call, queue: Any) -> Iterator[Any]:
-    """With PYSHMEM_CHECK=deliver, what a queue has around a call: its members are let go together."""
-    if (delivery := held()) is not None:
-        yield delivery.met(delivery.put(("torch", queue)), *call.meeting)
+def _message(key: Any, me: int, routine: str, peer: int, tensors: Any) -> Call:
+    """Messages of a pair are numbered by their sends."""
+    sends = routine == "send"
+    count = (*key, me, peer) if sends else (*key, "received", me)
+    _calls[count] += 1
+    use = ("torch", count, _calls[count], me), me
+    before = _touched("rq" if sends else "wq", tensors, *use)
+    if sends:
+        before.append(("E", ("torch", count, _calls[count]), me))
+    behind: Effects = [("Q", use[0], None)]
+    return Call(routine, before, behind, None, lambda sender: (*key, sender, me))
+
+
+@contextlib.contextmanager
+def _of_the_library(gate: Any) -> Iterator[None]:
+    """What a queue's thread calls is the library's own."""
+    with gate:
+        inside.call = True
+        try:
+            yield
+        finally:
+            inside.call = False
+
+
+def gate(call: Call, queue: Any) -> Any:
+    """What a queue has around a call. With PYSHMEM_CHECK=deliver its members are let go together."""
+    delivery = held()
+    if delivery is None:
+        return _of_the_library(contextlib.nullcontext())
+    lane = delivery.put(("torch", queue))
+    return _of_the_library(delivery.met(lane, *(call.meeting or (None, 1))))
 
 
 def has_put() -> None:
@@ -424,7 +436,13 @@ def let_others(done: Callable[[], bool]) -> None:
         delivery.wait_for(done)
 
 
-def watch(work: Any, call: Call | Later) -> None:
+def let_others_here(done: Callable[[], bool]) -> None:
+    """The same in a queue's thread, which has the turn."""
+    if (lane := lanes.current()) is not None:
+        lane.until(done)
+
+
+def watch(work: Any, call: Call) -> None:
     """Who waits for a work of a group, or sees that it is complete, has heard the others."""
     wait, completed, future = work.wait, work.is_completed, work.get_future
 

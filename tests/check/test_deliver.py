@@ -147,24 +147,11 @@ def test_who_waits_for_what_never_comes_times_out(run_command: Callable) -> None
     assert "who waits for whom" in done.stderr
 
 
-ANY_SOURCE = """
-import torch, torch.distributed as dist
-import pyshmem.interop.torch as symmetric
-symmetric.init_process_group()
-dist.recv(torch.zeros(1))
-"""
-
-
 @pytest.mark.parametrize(
     ("options", "what"),
     [
         (["--check=order", "--seed", "1", "-c", "pass"], "are of --check=deliver"),
         (["--check=deliver", "--seeds", "2", "/bin/true"], "is of programs in Python"),
-        pytest.param(
-            ["--check=deliver", "-c", ANY_SOURCE],
-            "PYSHMEM_CHECK=deliver does not follow torch's receives from any source",
-            marks=WITHOUT,
-        ),
     ],
 )
 def test_what_it_is_not_for_is_refused(

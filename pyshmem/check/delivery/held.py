@@ -226,7 +226,8 @@ class Held:
         """An operation in a lane's thread that ``count`` of them do together, and name so."""
         lane.enter()
         try:
-            lane.meet(_number(key), count)
+            if count > 1:
+                lane.meet(_number(key), count)
             yield
         finally:
             lane.leave()

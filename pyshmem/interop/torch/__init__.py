@@ -47,7 +47,7 @@ from ..._torch.tensors import (
     zeros_like,
 )
 from . import backend as _backend
-from . import worker_queues
+from . import send_recv, worker_queues
 from .backend import ShmemProcessGroup
 from .group import Options
 from .pools import Pool, pool
@@ -59,6 +59,7 @@ if _library.checks_order():
 
     _record.install()
     worker_queues.let_others = _record.let_others
+    send_recv.let_others = _record.let_others_here
 
 __all__ = [
     "Options", "Pool", "ShmemProcessGroup", "empty", "empty_like", "free", "from_process_group", "full",

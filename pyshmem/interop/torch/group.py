@@ -56,8 +56,8 @@ class Options:
 
 
 def _gate(noted: Any, queue: Any) -> tuple[Any, ...]:
-    """What a call is to wait for before it begins, with PYSHMEM_CHECK=deliver: one gate, or none."""
-    return () if noted is None else tuple(_record.gates(noted, queue))
+    """What is around a call while the checker of order is on: one gate, or none."""
+    return () if noted is None else (_record.gate(noted, queue),)
 
 
 def _size_of(options: Any) -> int | None:
@@ -108,6 +108,7 @@ class Group:
         self._to_self = 0  # messages to this rank that no recv is for yet
         # Of what threads of the program count and make: queues, messages to itself, receives in order.
         self._lock = threading.RLock()
+        self._count_lock = threading.Lock()  # of messages to itself: queues' threads take it, too
         self._begun: list[Any] | None = None  # works since _start_coalescing
         self._store, self._barriers = store, 0
         exchange = StoreExchange(store, rank, size)
@@ -200,7 +201,7 @@ class Group:
 
     def _run(
         self, call: Callable[[Any, Any], Any], outputs: Tensors, inputs: Tensors = (),
-        queue: Any = "collectives", facts: Sequence[Any] = (),
+        queue: Any = "collectives", facts: Sequence[Any] = (), noted: Any = None,
     ) -> Any:  # fmt: skip
         """Queue ``call(heap, stream)``.
 
@@ -211,12 +212,14 @@ class Group:
             queue: calls of one queue are in order.
             facts: what is the same on all members, which they compare in the first calls of the group,
                 and in checking mode in each.
+            noted: the call as the checker of order knows it; else it is made here.
         """
         assert self.team  # refuses a group that was destroyed
         used = [*outputs, *inputs]
         kind = self._kind(used)
         heap = self._heaps[kind]
-        noted = self._noted(facts or (queue[0], queue[1]), inputs, outputs)
+        if noted is None:
+            noted = self._noted(facts or (queue[0], queue[1]), inputs, outputs)
         if facts:
             call = self._comparing(kind, call, facts)
         if kind == "cpu":
@@ -238,9 +241,6 @@ class Group:
     def _noted(self, facts: Sequence[Any], inputs: Tensors = (), outputs: Tensors = ()) -> Any:
         """The call as the checker of order knows it, from here on; None: that is off."""
         if _record is None:
-            return None
-        if facts[0] == "any":
-            _record.refuse_any_source()
             return None
         members = self._name, *self.team.pes()
         return _record.group_call((members, self._rank, self._n), facts, inputs, outputs)
@@ -368,7 +368,7 @@ class Group:
 
     def _count_to_self(self, more: int) -> None:
         """One that this rank sends itself, or receives; calls that are refused count for nothing."""
-        with self._lock:
+        with self._count_lock:
             self._to_self += more
 
     def recv(self, tensors: Tensors, sender: int, tag: int = 0) -> Any:
@@ -413,6 +413,8 @@ class Group:
         """A receive on the host; None: from any source. Its call returns the sender."""
         assert self.team  # refuses a group that was destroyed
         mailbox, number = self._heaps["cpu"].mailbox, 0
+        queue = ("any", tag) if sender is None else ("from", sender)
+        noted = self._noted(queue, (), [tensor])
 
         def call(heap: Heap, stream: Any) -> int:
             found, message = sender, None
@@ -423,16 +425,17 @@ class Group:
                 else:
                     mailbox.await_turn(found, number)
                     message = mailbox.kept(found)
-                mailbox.receive(tensor, found, tag, message=message)
+                n_messages = mailbox.receive(tensor, found, tag, message=message)
+                if noted is not None:
+                    noted.took(found, n_messages)
             finally:
                 mailbox.received(number, found)
             return found
 
-        queue = ("any", tag) if sender is None else ("from", sender)
         with self._lock:  # a queue has receives in the order of their numbers
             number = mailbox.receives.called(sender, tag)
             try:
-                return self._run(call, [tensor], queue=queue)
+                return self._run(call, [tensor], queue=queue, noted=noted)
             except BaseException:
                 mailbox.received(number, sender)
                 raise

@@ -23,7 +23,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -48,9 +48,15 @@ _OF_MEMBER = (
 )
 
 
+#: Has other PEs and queues go on until something holds, with PYSHMEM_CHECK=deliver, in a queue's thread;
+#: ``_torch.record`` gives it.
+let_others: Callable[[Callable[[], bool]], None] | None = None
+
+
 class Message(NamedTuple):
     """One that has been read before its receive was called."""
 
+    number: int  # among those of its sender
     tag: int
     data: torch.Tensor  # bytes
     dtype: str
@@ -61,7 +67,7 @@ class Receives:
 
     def __init__(self, n_members: int) -> None:
         self.changed = threading.Condition()
-        self._n_calls = 0
+        self._n_calls = self._n_changes = 0
         self._given: list[deque[int]] = [deque() for _ in range(n_members)]  # numbers, by sender
         self._any: dict[int, int] = {}  # tags, by number
         # By sender, the receive that reads a message of it, having had to choose.
@@ -94,7 +100,21 @@ class Receives:
         """Its own alone: of another sender's message, or this one's, another receive may be reading."""
         for sender in [sender for sender, reader in self._reads.items() if reader == number]:
             del self._reads[sender]
+        self._n_changes += 1
         self.changed.notify_all()
+
+    def await_change(self) -> None:
+        """Until one is over, or has kept a message; meanwhile the lock is free."""
+        if let_others is not None:
+            seen = self._n_changes
+            self.changed.release()
+            try:
+                let_others(lambda: self._n_changes != seen)
+            finally:
+                self.changed.acquire()
+            if self._n_changes != seen:
+                return
+        self.changed.wait()
 
     def reads(self, sender: int, number: int) -> None:
         """The receive ``number``, which had to choose, takes the sender's next message."""
@@ -132,6 +152,7 @@ class Mailbox:
             raise ValueError(f"{block.numel()} bytes are too few for messages of {n} PEs")
         self._words, self._slots = block[:words], block[words:]
         self._sent, self._received = [0] * n, [0] * n
+        self._n_messages = [0] * n  # that have been read, by sender
         self.receives, self._turn = Receives(n), 0
         # Messages with a tag that a receive from any source had no use for, in the order they came.
         self._kept: list[deque[Message]] = [deque() for _ in range(n)]
@@ -256,13 +277,14 @@ class Mailbox:
         receives = self.receives
         while True:
             with receives.changed:
-                receives.changed.wait_for(lambda: not receives.is_read(sender))
+                while receives.is_read(sender):
+                    receives.await_change()
                 tags, kept = receives.tags_before(number), self._kept[sender]
                 if not tags or (kept and kept[0].tag not in tags):
                     receives.reads(sender, number)
                     return
                 if kept:  # for one that was called before
-                    receives.changed.wait()
+                    receives.await_change()
                     continue
                 if sender in self._cut_from:  # ``receive`` says so
                     receives.reads(sender, number)
@@ -276,7 +298,7 @@ class Mailbox:
                 if left or self._head(sender)[1] not in tags:
                     receives.reads(sender, number)
                     return
-                receives.changed.wait()  # it is for one that was called before
+                receives.await_change()  # it is for one that was called before
 
     def take_any(self, tag: int, number: int) -> tuple[int, Message | None]:
         """Whose message is for the receive ``number``, from any source; and that message, if it is read.
@@ -338,9 +360,9 @@ class Mailbox:
         try:
             nbytes, tag, dtype = self._head(sender)
             data = torch.empty(nbytes, dtype=torch.uint8)
-            self.receive(data, sender, tag, dtype=dtype)
+            found = self.receive(data, sender, tag, dtype=dtype)
             with self.receives.changed:
-                self._kept[sender].append(Message(tag, data, dtype))
+                self._kept[sender].append(Message(found, tag, data, dtype))
         finally:
             self.receives.is_over(number)
             self._look_again()  # those from any source that left the sender out while it was read
@@ -353,6 +375,10 @@ class Mailbox:
         """Until one of the members has sent more than that, or receives have changed."""
         n = len(self._pes)
         wanted = {**waited, _OF_MEMBER * n: changes}
+        if let_others is not None:
+            first = int(self._words.data_ptr())
+            rows = [(first + i * _WORD, number) for i, number in wanted.items()]
+            let_others(lambda: any(int(lib.signal_fetch(at)) >= number for at, number in rows))
         words = self._words[: (_OF_MEMBER * n + 1) * _WORD].view(torch.int64)
         values = [wanted.get(i, 0) for i in range(len(words))]
         wait_until_any_vector(
@@ -396,10 +422,11 @@ class Mailbox:
     def receive(
         self, tensor: torch.Tensor, sender: int, tag: int, stream: Any = None,
         message: Message | None = None, dtype: str = "",
-    ) -> None:  # fmt: skip
+    ) -> int:  # fmt: skip
         """Receive the next message of a member into ``tensor``, or one that has been read.
 
-        ``dtype``: of the message that is wanted, where that is not the tensor's.
+        ``dtype``: of the message that is wanted, where that is not the tensor's. Returns, on the host,
+        the message's number among those of its sender.
 
         Raises: MismatchError (on the host: a message of another size, dtype or tag; it is lost),
             ShmemError (an earlier one was cut off).
@@ -407,15 +434,17 @@ class Mailbox:
         target = Target(tensor)
         result = as_bytes(target.flat)
         own = dtype or _name_of(tensor.dtype)
-        nbytes, sent_tag, sent, wanted = result.numel(), tag, own, True
+        nbytes, sent_tag, sent, wanted, number = result.numel(), tag, own, True, 0
         if message is None:
             _refuse_cut(self._cut_from, sender, "recv from")
         if stream is not None:
             _refuse_capture()
         elif message is not None:
             nbytes, sent_tag, sent = message.data.numel(), message.tag, message.dtype
+            number = message.number
         else:
             box = self._await_piece(sender, None)
+            self._n_messages[sender] = number = self._n_messages[sender] + 1
             nbytes, sent_tag, sent = _unpacked(box)
             self._free_piece(sender, None)
         if stream is None:
@@ -439,6 +468,7 @@ class Mailbox:
                 "received in the order they are sent, and as what they are sent"
             )
         target.done()
+        return number
 
 
 def _unpacked(box: torch.Tensor) -> tuple[int, int, str]:
@@ -461,6 +491,8 @@ def wait_for_word(address: int, value: int, stream: Any) -> int:
     if stream is not None:
         wait_on_stream("uint64", address, Cmp.GE, value, stream, driver=True)
         return 0
+    if let_others is not None:
+        let_others(lambda: int(lib.signal_fetch(address)) >= value)
     found = lib.signal_wait_until(address, Cmp.GE, value)
     if found == lib.failed_signal:
         check_value()
