@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rank 0 hands out rows to whoever asks, and hears of each; which rank does which row is open. PEs: 3."""
+"""Rank 0 hands out rows to whoever asks and hears of each; who does which is open. PEs: 3."""
 
 import torch
 import torch.distributed as dist

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Receives from any source by tags, in another order than they are sent, beside those of one rank. PEs: 2."""
+"""From any source by tags, in another order than they are sent, beside one of a rank. PEs: 2."""
 
 import torch
 import torch.distributed as dist
