@@ -330,6 +330,12 @@ class Call:
             log().write(now(), 0, self._name, self._behind)
 
 
+def groups_so_far(pes: Sequence[int]) -> int:
+    """How many groups these PEs have made, with this one; the same on all of them."""
+    _calls["groups", *pes] += 1
+    return _calls["groups", *pes]
+
+
 def group_call(
     group: tuple[Any, int, int], facts: Sequence[Any], inputs: Any = (), outputs: Any = ()
 ) -> Call | None:

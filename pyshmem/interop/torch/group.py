@@ -117,6 +117,8 @@ class Group:
 
     def _join(self, exchange: StoreExchange, options: Any) -> None:
         self._members = Members(exchange, _size_of(options))
+        # Which of the groups of these members: names come again in the next job.
+        self._which = 0 if _record is None else _record.groups_so_far(self.team.pes())
         try:
             self._heaps["cpu"] = Heap(self._members, "host")
             self._gpu = runtime.current().gpu
@@ -242,7 +244,7 @@ class Group:
         """The call as the checker of order knows it, from here on; None: that is off."""
         if _record is None:
             return None
-        members = self._name, *self.team.pes()
+        members = self._name, self._which, *self.team.pes()
         return _record.group_call((members, self._rank, self._n), facts, inputs, outputs)
 
     def _comparing(
