@@ -26,7 +26,8 @@ enum ishmemx_status {
     ISHMEMX_ERR_SYSTEM,      /* a system call or the GPU driver failed */
     ISHMEMX_ERR_UNSUPPORTED, /* not available on this conduit or accelerator */
     ISHMEMX_ERR_FAULT,       /* a kernel recorded a fault: see ishmemx_fault_take() */
-    ISHMEMX_ERR_UNPREPARED   /* a kernel for a stream is not loaded: see ishmemx_kernel_missing() */
+    ISHMEMX_ERR_UNPREPARED,  /* a kernel for a stream is not loaded: see ishmemx_kernel_missing() */
+    ISHMEMX_ERR_LEFT         /* a member of the team has left it, so that no collective can be complete */
 };
 
 /* Text for the last failure of the calling thread; never NULL. */

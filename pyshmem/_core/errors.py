@@ -11,7 +11,12 @@ class ShmemError(RuntimeError):
     """Base of what can go wrong in a job; also raised when the system or the GPU driver fails.
 
     A traceback ends with the place in the documentation that is about it.
+
+    Attributes:
+        status: of the C library, ``ISHMEMX_ERR_*``; 0 where the error did not come from there.
     """
+
+    status = 0
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)

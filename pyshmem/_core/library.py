@@ -101,6 +101,7 @@ _EXCEPTIONS: dict[int, type[Exception]] = {
     lib.ISHMEMX_ERR_TYPE: TypeError,
     lib.ISHMEMX_ERR_MEMORY: errors.HeapExhausted,
     lib.ISHMEMX_ERR_MISMATCH: errors.MismatchError,
+    lib.ISHMEMX_ERR_LEFT: errors.MismatchError,
     lib.ISHMEMX_ERR_PEER: errors.PeerDied,
     lib.ISHMEMX_ERR_TIMEOUT: errors.ShmemTimeout,
     lib.ISHMEMX_ERR_UNSUPPORTED: errors.UnsupportedError,
@@ -162,7 +163,10 @@ def fail(status: int) -> NoReturn:
         raise take_fault() or errors.KernelFault(text)
     if status == lib.ISHMEMX_ERR_STATE and not lib.ishmemx_initialized():
         raise errors.NotInitialized(text)
-    raise _EXCEPTIONS.get(status, errors.ShmemError)(text)
+    error = _EXCEPTIONS.get(status, errors.ShmemError)(text)
+    if isinstance(error, errors.ShmemError):
+        error.status = status
+    raise error
 
 
 _given_up: list[Any] = []
@@ -211,7 +215,11 @@ def take_fault() -> Exception | None:
     fields = ("kind", "op", "pe", "module", "block", "thread", "a", "b")
     fault = {name: int(getattr(record, name)) for name in fields}
     text = _format_fault(fault) if _format_fault is not None else f"a kernel failed: {fault}"
-    own = fault["module"] < 0 and fault["a"] in (lib.ISHMEMX_ERR_MISMATCH, lib.ISHMEMX_ERR_PEER)
+    own = fault["module"] < 0 and fault["a"] in (
+        lib.ISHMEMX_ERR_MISMATCH,
+        lib.ISHMEMX_ERR_LEFT,
+        lib.ISHMEMX_ERR_PEER,
+    )
     error = _EXCEPTIONS[fault["a"]](text) if own else errors.KernelFault(text)
     for watcher in tuple(fault_watchers):
         watcher(error)

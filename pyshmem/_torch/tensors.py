@@ -21,7 +21,6 @@ from .._core.library import check, lib
 from .._foreign.torch import neg_view
 from ..host import query
 from ..host.job import runtime
-from ..host.memory import creation
 from ..host.memory import heap as heaps
 from ..host.teams.team import TEAM_WORLD
 from .arguments import check_plain, why_not_plain
@@ -70,7 +69,12 @@ def over(array: Any) -> torch.Tensor:
 
 
 def _new(
-    size: tuple[Any, ...], dtype: Any, heap: str | None, device: Any, zero: bool = False
+    routine: str,
+    size: tuple[Any, ...],
+    dtype: Any,
+    heap: str | None,
+    device: Any,
+    zero: bool = False,
 ) -> torch.Tensor:
     extents, kind = _size(size), dtype or torch.get_default_dtype()
     if not isinstance(kind, torch.dtype):
@@ -83,13 +87,13 @@ def _new(
     nbytes = math.prod(extents) * kind.itemsize
     if any(extent < 0 for extent in extents):
         raise ValueError(f"size {extents} has a negative extent")
+    array = heaps.allocate(
+        routine, nbytes, np.uint8, where, zero, 0 if zero else ALIGNMENT,
+        what_for=f"shape {extents} {str(kind).removeprefix('torch.')}",
+    )  # fmt: skip
     if not nbytes:
         on_gpu = where == "device" and runtime.device_name() == "cuda"
         return torch.empty(extents, dtype=kind, device="cuda" if on_gpu else "cpu")
-    if zero:
-        array = creation.zeros(nbytes, np.uint8, heap=where)
-    else:
-        array = creation.empty(nbytes, np.uint8, heap=where, align=ALIGNMENT)
     flat = over(array)
     _arrays[flat.data_ptr()] = array
     return flat.view(kind).view(extents)
@@ -121,7 +125,7 @@ def empty(
         heap), TypeError, ValueError (size, heap, device), NotInitialized.
     Extension.
     """
-    return _new(size, dtype, heap, device).requires_grad_(requires_grad)
+    return _new("empty", size, dtype, heap, device).requires_grad_(requires_grad)
 
 
 def zeros(
@@ -129,7 +133,7 @@ def zeros(
     requires_grad: bool = False,
 ) -> torch.Tensor:  # fmt: skip
     """Make a symmetric tensor of zeros, set on all PEs on return. Collective; arguments: ``empty``."""
-    return _new(size, dtype, heap, device, zero=True).requires_grad_(requires_grad)
+    return _new("zeros", size, dtype, heap, device, zero=True).requires_grad_(requires_grad)
 
 
 def ones(
@@ -137,7 +141,7 @@ def ones(
     requires_grad: bool = False,
 ) -> torch.Tensor:  # fmt: skip
     """Make a symmetric tensor of ones, set on all PEs on return. Collective; arguments: ``empty``."""
-    return _ready(_new(size, dtype, heap, device).fill_(1), requires_grad)
+    return _ready(_new("ones", size, dtype, heap, device).fill_(1), requires_grad)
 
 
 def full(
@@ -156,7 +160,7 @@ def full(
     Extension.
     """
     kind = dtype or torch.full((), fill_value).dtype
-    made = _new((size,), kind, heap, device)
+    made = _new("full", (size,), kind, heap, device)
     return _ready(made.fill_(fill_value), requires_grad)
 
 
@@ -179,7 +183,7 @@ def tensor(
     check_plain(values)
     if heap is None and device is None:
         heap = heap_of(values) or ("device" if values.is_cuda else "host")
-    made = _new(tuple(values.shape), dtype or values.dtype, heap, device)
+    made = _new("tensor", tuple(values.shape), dtype or values.dtype, heap, device)
     return _ready(made.copy_(values), requires_grad)
 
 
@@ -188,7 +192,7 @@ def rand(
     generator: Any = None, requires_grad: bool = False,
 ) -> torch.Tensor:  # fmt: skip
     """Make a symmetric tensor of numbers from [0, 1), each PE its own. Collective; see ``empty``."""
-    made = _new(size, dtype, heap, device)
+    made = _new("rand", size, dtype, heap, device)
     return _ready(made.uniform_(generator=generator), requires_grad)
 
 
@@ -197,7 +201,7 @@ def randn(
     generator: Any = None, requires_grad: bool = False,
 ) -> torch.Tensor:  # fmt: skip
     """Make a symmetric tensor of normal numbers, each PE its own. Collective; see ``empty``."""
-    made = _new(size, dtype, heap, device)
+    made = _new("randn", size, dtype, heap, device)
     return _ready(made.normal_(generator=generator), requires_grad)
 
 

@@ -65,50 +65,68 @@ static void malloc_describe(ask_t *ask, const char *routine, const char *content
         ask->name = hash_of(contents + length + 1, strlen(contents + length + 1));
 }
 
-static const char *ask_text(const ask_t *ask, char *text, size_t capacity) {
-    unsigned long long nbytes = ask->nbytes, ordinal = ask->ordinal;
-
-    if (ask->kind == ASK_FREE)
-        snprintf(text, capacity, "frees block %llu of %llu bytes on the %s heap", ordinal, nbytes,
-                 pysh_heap_name(ask->heap & 1));
-    else if (ask->kind == ASK_TRIM)
-        snprintf(text, capacity, "trims the %s heap", pysh_heap_name(ask->heap & 1));
-    else if (ask->kind == ASK_REALLOC)
-        snprintf(text, capacity, "asks for %llu bytes for block %llu on the %s heap", nbytes, ordinal,
-                 pysh_heap_name(ask->heap & 1));
-    else
-        snprintf(text, capacity, "in %.23s asks for %llu bytes on the %s heap, aligned to %llu%s, as block %llu",
-                 ask->routine, nbytes, pysh_heap_name(ask->heap & 1), (unsigned long long)ask->align,
-                 ask->zero == ZEROED ? ", zeroed"
-                 : ask->zero         ? ", filled"
-                                     : "",
-                 ordinal);
-    return text;
-}
-
-static bool same_but_for_contents(const ask_t *a, const ask_t *b) {
-    return a->kind == b->kind && a->heap == b->heap && a->zero == b->zero && a->align == b->align &&
-           a->ordinal == b->ordinal;
-}
-
 /* As many bytes of something else are a mistake too, where it is known what they are: arrays that PEs make in another
  * order, or of another shape. */
 static bool same(const ask_t *a, const ask_t *b) {
     bool other = a->contents && b->contents && a->contents != b->contents;
 
-    return same_but_for_contents(a, b) && a->nbytes == b->nbytes && !other;
+    return a->kind == b->kind && a->heap == b->heap && a->zero == b->zero && a->align == b->align &&
+           a->ordinal == b->ordinal && a->nbytes == b->nbytes && !other;
 }
 
-static int mismatch(const char *what, const ask_t *first, const ask_t *other, int pe) {
-    char one[256], two[256];
+/* What a PE calls, as its program wrote it. */
+static const char *ask_routine(const ask_t *ask) {
+    static const char *const routines[] = {
+        [ASK_MALLOC] = NULL, [ASK_FREE] = "free", [ASK_REALLOC] = "realloc", [ASK_TRIM] = "heap_trim"};
 
-    if (same_but_for_contents(first, other) && first->contents && other->contents &&
-        !strcmp(first->routine, other->routine))
+    return routines[ask->kind] ? routines[ask->kind] : ask->routine;
+}
+
+/* What it gives: elements where they are known, else bytes. */
+static const char *ask_text(const ask_t *ask, char *text, size_t capacity) {
+    if (ask->contents)
+        return ask->text;
+    snprintf(text, capacity, "%llu bytes", (unsigned long long)ask->nbytes);
+    return text;
+}
+
+/* PEs that call one routine for different blocks. */
+static int mismatch_of_blocks(const char *what, const ask_t *first, const ask_t *other, int pe) {
+    unsigned long long one = first->ordinal, two = other->ordinal;
+
+    if (first->nbytes != other->nbytes && first->kind == ASK_FREE)
         return pysh_fail(ISHMEMX_ERR_MISMATCH,
-                         "%s: PE 0 asks for %s, PE %d for %s; all PEs give the same shape and dtype", what, first->text,
-                         pe, other->text);
-    return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE 0 %s; PE %d %s", what, ask_text(first, one, sizeof one), pe,
-                     ask_text(other, two, sizeof two));
+                         "%s: PE 0 frees %llu bytes, PE %d %llu bytes; all PEs free the same arrays, in the same order",
+                         what, (unsigned long long)first->nbytes, pe, (unsigned long long)other->nbytes);
+    return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                     "%s: PE 0 gives its allocation %llu, PE %d its allocation %llu; all PEs make and free the same "
+                     "arrays, in the same order",
+                     what, one, pe, two);
+}
+
+/* By what differs first of what a program gives. */
+static int mismatch(const char *what, const ask_t *first, const ask_t *other, int pe) {
+    char one[48], two[48];
+
+    if (strcmp(ask_routine(first), ask_routine(other)))
+        return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                         "PE 0 called %s while PE %d called %s; all PEs must call the same ones in the same order",
+                         ask_routine(first), pe, ask_routine(other));
+    if (first->heap != other->heap)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                         "%s: PE 0 asks for the %s heap, PE %d for the %s heap; all PEs give the same heap", what,
+                         pysh_heap_name(first->heap & 1), pe, pysh_heap_name(other->heap & 1));
+    if (first->ordinal != other->ordinal)
+        return mismatch_of_blocks(what, first, other, pe);
+    if (first->align != other->align)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                         "%s: PE 0 asks for an align of %llu, PE %d for %llu; all PEs give the same align", what,
+                         (unsigned long long)first->align, pe, (unsigned long long)other->align);
+    if (first->zero != other->zero && first->nbytes == other->nbytes && first->contents == other->contents)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE 0 and PE %d do not both ask for zeroed memory", what, pe);
+    return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE 0 asks for %s, PE %d for %s; all PEs give the same %s", what,
+                     ask_text(first, one, sizeof one), pe, ask_text(other, two, sizeof two),
+                     first->contents && other->contents ? "shape and dtype" : "size");
 }
 
 /* A barrier after which all PEs know that they agree; *all_released_p (may be NULL): every PE has
@@ -335,6 +353,13 @@ static int allocate(ask_t *ask, const fill_t *fill, void **block_p) {
     return ISHMEMX_OK;
 }
 
+/* An array without elements takes no memory, but others may ask for some in the same call. */
+static int allocate_nothing(ask_t *ask) {
+    ask->ordinal = pysh_heaps.ordinal + 1;
+    ask->has_released = pysh_release_pending();
+    return agree(ask->routine, ask, NULL);
+}
+
 static int malloc_filled(const char *routine, const char *contents, int heap, size_t nbytes, size_t align,
                          const fill_t *fill, void **block_p) {
     ask_t ask = {.heap = heap, .nbytes = nbytes, .align = align ? align : PYSH_ALLOCATOR_GRAIN};
@@ -350,10 +375,9 @@ static int malloc_filled(const char *routine, const char *contents, int heap, si
             ISHMEMX_ERR_ARGUMENT,
             "align is %zu; the %s heap lies at other addresses on other PEs, the same up to an align of %llu", align,
             pysh_heap_name(heap), (unsigned long long)pysh_heaps.max_align[heap]);
-    if (nbytes == 0) {
-        *block_p = NULL;
+    *block_p = NULL;
+    if (nbytes == 0 && !contents)
         return ISHMEMX_OK;
-    }
     if (fill)
         ask.zero = fill->values ? FILLED : ZEROED;
     if (ask.align < PYSH_ALLOCATOR_GRAIN)
@@ -361,7 +385,7 @@ static int malloc_filled(const char *routine, const char *contents, int heap, si
     malloc_describe(&ask, routine, contents);
     if ((status = claim_all(ask.routine, &ask)))
         return status;
-    status = allocate(&ask, fill, block_p);
+    status = nbytes ? allocate(&ask, fill, block_p) : allocate_nothing(&ask);
     return unclaim_all(status);
 }
 

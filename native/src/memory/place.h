@@ -41,5 +41,5 @@ enum pysh_wrong pysh_place_wrong(int heap, uint64_t offset, size_t nbytes);
 enum pysh_wrong pysh_amo_wrong(int op, int type, int heap, uint64_t offset);
 /* The status that another PE has told. Numbers that are none have meanings here, such as "not yet". */
 static inline int pysh_status_told(uint32_t status) {
-    return status <= ISHMEMX_ERR_UNPREPARED ? (int)status : ISHMEMX_ERR_STATE;
+    return status <= ISHMEMX_ERR_LEFT ? (int)status : ISHMEMX_ERR_STATE;
 }

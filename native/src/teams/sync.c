@@ -77,7 +77,7 @@ static bool has_left(const struct ishmemx_team *team, int member) {
 }
 
 int pysh_member_tell_left(const struct ishmemx_team *team, const char *what, int member) {
-    return pysh_fail(ISHMEMX_ERR_MISMATCH,
+    return pysh_fail(ISHMEMX_ERR_LEFT,
                      "%s: PE %d has left the team, by team_destroy or finalize; no collective of the team can be "
                      "complete without it",
                      what, team->pes[member]);

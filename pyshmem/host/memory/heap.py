@@ -136,13 +136,14 @@ def allocate(
     extents = _extents(shape)
     nbytes = _nbytes(extents, kind)
     on_gpu = heap == "device" and job.device == "cuda"
+    cell = owned(lib.end_block)
+    contents = what_for.encode() or _contents(extents, kind)
     if not nbytes:
+        check(lib.ishmemx_malloc_as(routine.encode(), contents, number, 0, align, False, cell))
         if on_gpu:
             return cupy_arrays.array_over(0, 0, None, extents, kind)
         return SymmetricArray(extents, kind, buffer=_nothing_on(number))
-    cell = owned(lib.end_block)
     name, line = names.name_here() if names.compared() else ("", sites.OWN)
-    contents = what_for.encode() or _contents(extents, kind)
     contents += f"\n{name}".encode() if name else b""
     what = routine.encode(), contents, number, nbytes, align
     if values is _NONE and not zero and unset is not None:
@@ -394,6 +395,8 @@ def heap_sites(heap: str = "host") -> list[HeapSite]:
 def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
     """A copy of an array's elements in ordinary host memory, whatever heap it is on.
 
+    Also of one whose job has ended: its memory stays, with what it had.
+
     Args:
         array: NumPy, CuPy or any array NumPy can convert.
 
@@ -409,8 +412,8 @@ def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
     on_gpu = hasattr(array, "__cuda_array_interface__")
     if on_gpu and not hasattr(array, "__array_interface__"):
         return cupy_arrays.to_numpy(array)
-    if isinstance(array, SymmetricArray) and (why := gone(array)):
-        raise ValueError(f"the array cannot be used any more: {why}")
+    if isinstance(array, freed.FreedArray):
+        raise ValueError(f"the array cannot be used any more: {gone(array)}")
     if isinstance(array, np.ma.MaskedArray):
         raise masked("array")
     try:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..._core.errors import MismatchError
+from ..._core.library import lib
 from ..._torch.staging import Staging
 
 _TEXT, _DIGEST = 256, 16  # bytes of what a member says, and of what stands for what is too long
@@ -35,7 +36,7 @@ def agree(staging: Staging, facts: Sequence[Any]) -> None:
     try:
         staging.all_gather(rows, own)
     except MismatchError as error:
-        if "has left the team" not in str(error):
+        if error.status != lib.ISHMEMX_ERR_LEFT:
             raise
         raise MismatchError(
             f"{name}: a rank of the process group has left it, by destroy_process_group or at its end, "

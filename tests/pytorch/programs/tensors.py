@@ -58,6 +58,19 @@ with pyshmem.init() as job:
     assert symmetric.randn(50, heap=heap, dtype=torch.float64).std() > 0.1
     assert symmetric.empty(3, heap=heap, requires_grad=True).requires_grad
 
+    # PEs that make other tensors, also of as many bytes, are told which, in torch's words.
+    for name, makes, one, two in (
+        ("zeros", lambda: symmetric.zeros(4 + me, heap=heap), "(4,) float32", "(5,) float32"),
+        ("empty", lambda: symmetric.empty(4 * me, heap=heap), "(0,) float32", "(4,) float32"),
+        ("rand", lambda: symmetric.rand(2 + me, 3 - me, heap=heap), "(2, 3) float32", "(3, 2) float32"),
+        ("tensor", lambda: symmetric.tensor([1.0, me][: 1 + me], heap=heap),
+         "(1,) float32", "(2,) float32"),
+        ("ones", lambda: symmetric.ones(4, dtype=(torch.int32, torch.float32)[me], heap=heap),
+         "(4,) int32", "(4,) float32"),
+    ):  # fmt: skip
+        told = f"{name}: PE 0 asks for shape {one}, PE 1 for shape {two}; all PEs give the same"
+        refused(pyshmem.MismatchError, told, makes)
+
     made.fill_(me)
     pyshmem.barrier_all()
     theirs = symmetric.ptr(made.t()[1:3], right)

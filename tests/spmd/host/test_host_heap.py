@@ -294,7 +294,9 @@ def test_different_requests_are_told_to_all_and_nothing_is_lost(job, heap):
         lambda: pyshmem.zeros(4, heap=heap) if odd else pyshmem.empty(4, heap=heap),
     ]
     for call in calls:
-        with pytest.raises(pyshmem.MismatchError, match=rf"PE 0 .*[;,] PE {job.n_pes - 1} "):
+        with pytest.raises(
+            pyshmem.MismatchError, match=rf"PE 0 .*(?:[;,]|while) PE {job.n_pes - 1} "
+        ):
             call()
     pyshmem.free(array)
     assert pyshmem.heap_info(heap) == before
@@ -322,8 +324,45 @@ def test_a_mismatch_names_the_routines_that_were_called(job, heap, name):
         "ones": lambda: pyshmem.ones(99, heap=heap),
         "full": lambda: pyshmem.full(99, 1, heap=heap),
     }
-    with pytest.raises(pyshmem.MismatchError, match=rf"PE 0 in {even} .*; PE {last} in {odd} "):
+    with pytest.raises(
+        pyshmem.MismatchError, match=f"PE 0 called {even} while PE {last} called {odd};"
+    ):
         getattr(pyshmem, name)(*given, heap=heap) if job.my_pe == last else other[even]()
+
+
+def test_a_mismatch_names_what_differs(job, heap):
+    """In the words of the program's arguments, on all PEs, also where a PE asks for no element."""
+    if job.n_pes == 1:
+        pytest.skip("one PE agrees with itself")
+    last = job.n_pes - 1
+    odd = job.my_pe == last
+    one, two = pyshmem.zeros(4, heap=heap), pyshmem.zeros(4, heap=heap)
+    calls = {
+        rf"^empty: PE 0 asks for an align of 64, PE {last} for 128;": lambda: pyshmem.empty(
+            4, heap=heap, align=128 if odd else 64
+        ),
+        rf"^ones: PE 0 asks for shape \(0,\) float64, PE {last} for shape \(4,\) float64;": (
+            lambda: pyshmem.ones(4 if odd else 0, heap=heap)
+        ),
+        rf"^zeros: PE 0 asks for shape \(0,\) int64, PE {last} for shape \(0,\) float64;": (
+            lambda: pyshmem.zeros(0, float if odd else np.int64, heap=heap)
+        ),
+        r"^free: PE 0 gives its allocation (\d+), PE \d+ its allocation \d+; all PEs make and free": (
+            lambda: pyshmem.free(two if odd else one)
+        ),
+    }
+    if job.device == "sim":
+        other = "host" if heap == "device" else "device"
+        calls[rf"^full: PE 0 asks for the {heap} heap, PE {last} for the {other} heap; all"] = (
+            lambda: pyshmem.full(4, 1.0, heap=other if odd else heap)
+        )
+    before = pyshmem.heap_info(heap)
+    for told, call in calls.items():
+        with pytest.raises(pyshmem.MismatchError, match=told):
+            call()
+    assert pyshmem.heap_info(heap) == before
+    pyshmem.free(one)
+    pyshmem.free(two)
 
 
 def test_an_allocation_against_a_barrier_is_told_to_all(job):
