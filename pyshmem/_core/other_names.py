@@ -14,7 +14,19 @@ from typing import NoReturn
 
 from .errors import UnsupportedError
 
-_RANKS = ("rank", "Get_rank", "get_rank", "local_rank", "me", "mype", "pe")
+_RANKS = (
+    "rank",
+    "Get_rank",
+    "get_rank",
+    "local_rank",
+    "my_rank",
+    "Comm_rank",
+    "comm_rank",
+    "rank_id",
+    "me",
+    "mype",
+    "pe",
+)
 _SIZES = (
     "size",
     "Get_size",
@@ -24,27 +36,45 @@ _SIZES = (
     "npes",
     "num_pes",
     "nranks",
+    "num_ranks",
+    "n_ranks",
+    "nprocs",
+    "Comm_size",
+    "comm_size",
 )
 _DEVICE = "it is imported by itself: from pyshmem import "
 
 #: What does the same, and the names that others have for it.
 _INSTEAD: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("the sum over all PEs is pyshmem.sum_reduce(dest, source); there are max_, min_ and others too",
-     ("allreduce", "Allreduce", "all_reduce", "AllReduce", "reduce", "Reduce", "sum", "sum_to_all")),
+     ("allreduce", "Allreduce", "all_reduce", "AllReduce", "reduce", "Reduce", "sum", "sum_to_all",
+      "allreduce_sum", "sum_all", "SUM")),
+    ("pyshmem.max_reduce(dest, source)", ("max", "MAX", "maximum", "allreduce_max", "max_all")),
+    ("pyshmem.min_reduce(dest, source)", ("min", "MIN", "minimum", "allreduce_min", "min_all")),
+    ("pyshmem.prod_reduce(dest, source)", ("prod", "PROD", "product", "allreduce_prod")),
     ("pyshmem.sum_reduce_scatter(dest, source); there are max_, min_ and others too",
      ("reduce_scatter", "Reduce_scatter", "ReduceScatter")),
     ("pyshmem.broadcast(dest, source, root)", ("bcast", "Bcast", "broadcast64")),
     ("pyshmem.barrier_all(), or team.sync() for a team", ("barrier", "Barrier")),
     ("pyshmem.sync_all(), or team.sync() for a team", ("sync",)),
     ("one side is enough: pyshmem.put(dest, source, pe), or put_signal, for which the other waits",
-     ("send", "Send", "isend", "Isend", "putmem")),
+     ("send", "Send", "isend", "Isend", "putmem", "Sendrecv", "sendrecv")),
+    ("pyshmem.put_nbi(dest, source, pe), which pyshmem.quiet() completes",
+     ("put_nb", "put_async", "nb_put", "Rput")),
+    ("pyshmem.get_nbi(dest, source, pe), which pyshmem.quiet() completes",
+     ("get_nb", "get_async", "nb_get", "Rget")),
+    ("pyshmem.put_signal_nbi(dest, source, sig_addr, signal, pyshmem.SIGNAL_SET, pe)",
+     ("put_signal_nb", "put_signal_async")),
+    ("strided copies are complete on return: pyshmem.iput(dest, source, pe, dst=2), iget",
+     ("iput_nbi", "iget_nbi", "iput_nb", "iget_nb", "strided_put", "strided_get")),
     ("one side is enough: pyshmem.get(dest, source, pe), or signal_wait_until after a put_signal",
      ("recv", "Recv", "irecv", "Irecv", "getmem")),
     ("pyshmem.fcollect(dest, source), or collect where PEs give different numbers of elements",
      ("allgather", "Allgather", "all_gather", "AllGather", "gather", "Gather")),
     ("pyshmem.alltoall(dest, source), or alltoalls for elements at a distance",
      ("Alltoall", "all_to_all", "AllToAll")),
-    ("each PE gets its part by pyshmem.get(part, whole, root) after a barrier_all",
+    ("each PE gets its part: pyshmem.get(part, whole[me * n : (me + 1) * n], root), of n elements each, "
+     "after a barrier_all",
      ("scatter", "Scatter")),
     ("pyshmem.sum_inscan(dest, source), with this PE's part, and sum_exscan, without it",
      ("scan", "Scan", "exscan", "Exscan", "prefix_sum")),
@@ -53,15 +83,34 @@ _INSTEAD: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("pyshmem.atomic_compare_swap(dest, cond, value, pe)",
      ("cas", "cswap", "compare_swap", "atomic_cas", "atomic_cswap", "compare_and_swap")),
     ("pyshmem.atomic_add(dest, -value, pe)", ("atomic_sub", "atomic_fetch_sub", "atomic_dec")),
+    ("pyshmem.atomic_swap(dest, value, pe)",
+     ("swap", "exchange", "exch", "atomic_exch", "atomic_exchange", "atomic_xchg")),
+    ("pyshmem.atomic_compare_swap(dest, cond, value, pe), again until it has found cond",
+     ("atomic_max", "atomic_min", "atomic_fetch_max", "atomic_fetch_min")),
     ("pyshmem.signal_wait_until(sig_addr, pyshmem.CMP_GE, value)",
      ("signal_wait", "wait_signal", "signal_wait_any", "wait_until_signal")),
     ("pyshmem.put_signal(dest, source, sig_addr, signal, pyshmem.SIGNAL_SET, pe)",
      ("notify", "signal", "put_with_signal", "putmem_signal")),
-    ("pyshmem.CMP_NE", ("CMP_NEQ", "CMP_NOT_EQ")),
+    ("pyshmem.CMP_EQ", ("EQ", "CMP_EQUAL")),
+    ("pyshmem.CMP_NE", ("NE", "CMP_NEQ", "CMP_NOT_EQ", "CMP_NOT_EQUAL")),
+    ("pyshmem.CMP_GT", ("GT", "CMP_GREATER")),
+    ("pyshmem.CMP_GE", ("GE", "CMP_GEQ", "CMP_GTE", "CMP_GREATER_EQUAL")),
+    ("pyshmem.CMP_LT", ("LT", "CMP_LESS")),
+    ("pyshmem.CMP_LE", ("LE", "CMP_LEQ", "CMP_LTE", "CMP_LESS_EQUAL")),
+    ("pyshmem.SIGNAL_ADD", ("SIGNAL_SUM", "SIGNAL_INC", "SIG_ADD")),
+    ("pyshmem.SIGNAL_SET", ("SIGNAL_WRITE", "SIGNAL_STORE", "SIG_SET")),
     ("pyshmem.CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT and CMP_LE", ("ComparisonType", "CMP", "cmp")),
     ("an array of NumPy's becomes symmetric by pyshmem.array(np.linspace(0, 1, 4))",
      ("asarray", "ascontiguousarray", "linspace", "eye", "identity", "rand", "randn", "random",
-      "concatenate", "stack", "copy", "from_numpy", "tensor")),
+      "concatenate", "stack", "copy", "from_numpy", "tensor", "symmetric_array")),
+    ("a dtype is NumPy's, np.float32, or its name, as \"bfloat16\"",
+     ("float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8",
+      "uint16", "uint32", "uint64", "complex64", "complex128")),
+    ("the time is Python's: time.perf_counter()", ("Wtime", "wtime", "perf_counter")),
+    ("pyshmem.Context() makes one, of a team team.create_ctx()",
+     ("create_context", "create_ctx", "ctx_create", "ctx", "context")),
+    ("a team is asked: team.my_pe() and team.n_pes(), as pyshmem.TEAM_NODE.my_pe()",
+     ("team_my_pe", "team_n_pes", "team_rank", "team_size")),
     ("pyshmem.to_numpy(array) copies an array to the host", ("asnumpy", "copy_to_host", "to_host")),
     ("pyshmem.streams.Stream() makes a stream; stream= takes one of CuPy, torch and Numba too",
      ("Stream", "stream", "NvshmemStream")),
@@ -71,7 +120,8 @@ _INSTEAD: tuple[tuple[str, tuple[str, ...]], ...] = (
      ("split", "Split", "comm_split", "team_split", "team_split_strided", "team_split_2d")),
     ("pyshmem.Team.from_pes([0, 2])", ("new_group", "group", "Group")),
     ("memory that others reach is an array of pyshmem.zeros, empty, array and the like",
-     ("malloc", "alloc", "Win", "window", "symmetric", "buffer", "bytetensor", "calloc", "align")),
+     ("malloc", "alloc", "Win", "window", "symmetric", "buffer", "bytetensor", "calloc", "align",
+      "win_allocate", "Win_allocate", "symmetric_zeros", "symm_mem", "device_array")),
     ("pyshmem.ptr(array, pe) is a peer's array, where loads and stores reach it",
      ("get_peer_array", "get_peer_tensor", "get_peer_buffer", "peer")),
     ("pyshmem.free(array)", ("free_array", "free_tensor", "del_array")),
@@ -87,10 +137,12 @@ _INSTEAD: tuple[tuple[str, tuple[str, ...]], ...] = (
      ("shmem", "core", "nvshmem", "rma")),
     ("a request of a collective has wait() and test(); pyshmem.quiet() waits for puts and gets",
      ("wait", "Wait", "waitall", "Waitall", "synchronize")),
+    ("pyshmem.quiet()", ("flush", "Flush", "flush_all", "Flush_all", "flush_local")),
     ("pyshmem.TEAM_WORLD", ("COMM_WORLD", "comm_world", "world", "WORLD", "Teams")),
     ("pyshmem.init()", ("Init", "initialize", "init_process_group")),
     ("pyshmem.finalize()", ("Finalize", "finalise", "destroy_process_group")),
-    ("pyshmem.abort(code, message)", ("Abort",)),
+    ("pyshmem.initialized()", ("is_initialized", "Is_initialized", "init_status", "is_finalized")),
+    ("pyshmem.abort(code, message)", ("Abort", "exit")),
 )  # fmt: skip
 
 #: What C's and NVSHMEM's names have before and behind the routine's: library, type, size.
@@ -211,7 +263,44 @@ OF_TORCH = _by_name(
     ("it is torch.distributed.destroy_process_group()", "finalize destroy destroy_process_group"),
     ("it is a routine of the package, which takes tensors: import pyshmem",
      "put get put_signal quiet fence"),
+    ("it is of torch.distributed._symmetric_memory, whose memory is of pyshmem's heap after "
+     "pyshmem.interop.torch.use_symmetric_memory()",
+     "rendezvous symm_mem symmetric_memory enable_symm_mem_for_group is_symm_mem_enabled_for_group "
+     "set_backend get_symm_mem_workspace"),
+    ("pyshmem.interop.torch.pool() makes torch's own tensors symmetric",
+     "get_mem_pool mem_pool MemPool use_mem_pool"),
 )  # fmt: skip
+
+_GROUPS_OF_GRIDS = (
+    "routines of a whole grid are the collectives, sum_reduce_grid and its like; a barrier of all PEs' "
+    "grids is team_sync_grid(TEAM_WORLD), behind a quiet() of who has put"
+)
+_HOSTS = "arrays are made on the host, by pyshmem.zeros, and given to the kernel"
+_WAITS = "signal_wait_until(sig_addr, CMP_GE, value{}) waits for a signal, quiet({}) for own puts"
+_ON_TRITON = "the compiler's are in triton and triton.language: @triton.jit, tl.arange"
+
+#: Of the packages for kernels, before what they have of ``OF_PACKAGE``.
+OF_KERNELS = {
+    "pyshmem.device": _by_name(
+        (_GROUPS_OF_GRIDS, "barrier_all_grid sync_all_grid barrier_grid sync_grid quiet_grid "
+         "put_grid get_grid put_signal_grid fence_grid"),
+        ("numba.cuda has it: from numba import cuda, then cuda.syncthreads()",
+         "syncthreads syncwarp threadfence threadIdx blockIdx blockDim gridDim grid gridsize shared"),
+        (_WAITS.format("", ""), "wait Wait wait_all"),
+        ("signal_set(sig_addr, value, pe) and signal_add tell a PE alone, put_signal with data",
+         "notify signal set_signal"),
+        (_HOSTS, "zeros empty ones full array zeros_like new_signal"),
+    ),
+    "pyshmem.triton": _by_name(
+        (_WAITS.format(", ctx", "ctx"), "wait Wait wait_all wait_signal consume_token"),
+        ("signal_op(sig_addr, value, SIGNAL_SET, pe, ctx) tells a PE alone, put_signal with data",
+         "notify signal set_signal signal_set signal_add"),
+        ("ptr(pointer, pe, ctx) is the same place on a peer", "remote_ptr symm_at remote translate"),
+        (_ON_TRITON, "jit autotune arange program_id constexpr zeros full where dot"),
+        ("Triton-distributed's are in pyshmem.interop.triton_dist.language", "dl dist_language"),
+        (_HOSTS, "empty ones array zeros_like new_signal"),
+    ),
+}  # fmt: skip
 
 #: Of what stands for something of the library, by its class.
 OF_HANDLES = {
@@ -266,6 +355,9 @@ def not_in_kernels(package: str) -> Callable[[str], NoReturn]:
 
     def __getattr__(name: str) -> NoReturn:
         there = sys.modules[package].__all__
+        told = OF_KERNELS.get(package, {})
+        if name in told:
+            raise no_attribute(f"module {package}", name, told)
         meant = [*_device_names(name, there), _routine_in(OF_PACKAGE.get(_bare(name), ""))]
         meant += [one for one in there if _letters(one) == _letters(name)]
         found = next((one for one in meant if one in there), "")
@@ -326,8 +418,11 @@ def _device_names(name: str, there: Sequence[str]) -> list[str]:
     bare = _bare(name)
     first, _, last = bare.rpartition("_")
     scoped = f"{_bare(first)}_{_SCOPES[last]}" if last in _SCOPES else bare
-    alone = _bare(first) if last in (*_SCOPES, "all") else bare  # routines of a whole program
-    return [one for one in (scoped, bare, alone) if one in there and one != name][:1]
+    of_all = f"{_bare(first)}_all_{_SCOPES[last]}" if last in _SCOPES else bare  # barrier_block
+    alone = (
+        _bare(first) if last in (*_SCOPES, "all", "thread") else bare
+    )  # routines of a whole program
+    return [one for one in (scoped, of_all, bare, alone) if one in there and one != name][:1]
 
 
 def no_attribute(of: str, name: str, table: dict[str, str]) -> AttributeError:

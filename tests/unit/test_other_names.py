@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import pyshmem
-from pyshmem._core.other_names import OF_ARRAY, OF_HANDLES, OF_JOB, OF_PACKAGE
+from pyshmem._core.other_names import OF_ARRAY, OF_HANDLES, OF_JOB, OF_KERNELS, OF_PACKAGE
 
 
 @pytest.mark.parametrize("name", OF_PACKAGE)
@@ -50,6 +50,15 @@ def test_what_a_name_of_another_library_is_here_exists(name: str) -> None:
         ("atomic_sub", r"pyshmem\.atomic_add\(dest, -value, pe\)"),
         ("signal_wait", r"pyshmem\.signal_wait_until"),
         ("CMP_NEQ", r"pyshmem\.CMP_NE$"),
+        ("CMP_GEQ", r"has no CMP_GEQ: pyshmem\.CMP_GE$"),
+        ("LE", r"pyshmem\.CMP_LE$"),
+        ("SIGNAL_SUM", r"pyshmem\.SIGNAL_ADD$"),
+        ("num_ranks", r"pyshmem\.n_pes\(\)"),
+        ("put_nb", r"pyshmem\.put_nbi\(dest, source, pe\), which pyshmem\.quiet"),
+        ("scatter", r"get\(part, whole\[me \* n : \(me \+ 1\) \* n\], root\)"),
+        ("allreduce_max", r"pyshmem\.max_reduce"),
+        ("float32", r"np\.float32"),
+        ("flush", r"pyshmem\.quiet\(\)$"),
         ("linspace", r"pyshmem\.array\(np\.linspace"),
         ("run", r"pyshmem\.launch\(function, 4\)"),
         ("asnumpy", r"pyshmem\.to_numpy\(array\)"),
@@ -81,6 +90,10 @@ def test_a_name_of_another_library_is_told_what_is_meant(name: str, told: str) -
         ("nvshmem_int_p", "p"),
         ("atomic_cas", "atomic_compare_swap"),
         ("signal_wait", "signal_wait_until"),
+        ("CMP_GTE", "CMP_GE"),
+        ("my_rank", "my_pe"),
+        ("barrier_block", "barrier_all_work_group"),
+        ("put_thread", "put"),
     ],
 )
 def test_kernels_are_told_their_names(name: str, told: str) -> None:
@@ -91,6 +104,27 @@ def test_kernels_are_told_their_names(name: str, told: str) -> None:
         getattr(device, name)
     with pytest.raises(AttributeError, match=r"^module pyshmem\.device has no attribute 'malloc'$"):
         device.malloc  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize("package", OF_KERNELS)
+def test_kernels_are_told_what_is_elsewhere_or_called_otherwise(package: str) -> None:
+    """What a text names, as ``signal_wait_until(``, is there; no name of the table is ours."""
+    if package.endswith("triton"):
+        pytest.importorskip("triton")
+    module = importlib.import_module(package)
+    for name, told in OF_KERNELS[package].items():
+        assert name not in module.__all__
+        with pytest.raises(
+            AttributeError, match=rf"^module {package} has no {name}: {re.escape(told)}$"
+        ):
+            getattr(module, name)
+        for routine in re.findall(
+            r"(?<![.\w])((?:signal|quiet|ptr|put_signal|team_sync)\w*)\(", told
+        ):
+            assert routine in module.__all__, routine
+    if package.endswith("device"):
+        with pytest.raises(AttributeError, match="team_sync_grid"):
+            getattr(module, "barrier_all_grid")  # noqa: B009
 
 
 @pytest.mark.parametrize(
