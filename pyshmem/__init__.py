@@ -34,6 +34,7 @@ _is_openshmem = True  # a package of the same name lacks it: _core looks for it
 from ._core import other_project as _other_project
 
 _other_project.tell_hidden()  # before numpy is imported
+__getattr__ = _other_project.not_there_yet
 
 from ._core import library
 from ._core import moved as _moved  # noqa: F401  (finds modules under their old names)
@@ -298,4 +299,5 @@ def _as_on_a_gpu() -> None:
 
 _runtime.on_init(_as_on_a_gpu)
 
+del __getattr__
 _fast_calls.tell_missing(_sys.modules[__name__])

@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import warnings
 from pathlib import Path
+from typing import NoReturn
 
 OURS, THEIRS = "pyshmem-openshmem", "pyshmem"
 #: In its package and in no version of ours.
@@ -73,6 +74,31 @@ def tell_hidden() -> None:
         if hidden := _hiding(name):
             told = f"{hidden} hides the package {name}: rename it"
             warnings.warn(told, RuntimeWarning, stacklevel=3)
+
+
+def refuse_second_import() -> None:
+    """ImportError while the program's own file is imported in the place of a module of its name.
+
+    A program ``secrets.py`` runs once more, within what it calls, when that imports Python's.
+    """
+    program = getattr(sys.modules.get("__main__"), "__file__", None)
+    frame = sys._getframe(1) if program else None
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "__main__")
+        is_program = frame.f_code.co_name == "<module>" and frame.f_code.co_filename == program
+        if is_program and name not in ("__main__", "__mp_main__"):
+            raise ImportError(
+                f"{program} hides the module {name}, and is imported for it: rename it"
+            )
+        frame = frame.f_back
+
+
+def not_there_yet(name: str) -> NoReturn:
+    """The ``__getattr__`` of the package while it is imported."""
+    refuse_second_import()
+    raise AttributeError(
+        f"module pyshmem has no attribute {name!r} while it is imported", name=name
+    )
 
 
 def installed_beside(folder: Path) -> str | None:

@@ -224,7 +224,7 @@ def test_a_child_forked_before_init_may_be_a_pe(run_pes: Callable) -> None:
 
 CHILDREN = {
     "with its files": ("os.system(command)", "which has not finalised"),
-    "without them": ("subprocess.call(command, shell=True)", "is not the job's control segment"),
+    "without them": ("subprocess.call(command, shell=True)", "was started by PE"),
 }
 
 

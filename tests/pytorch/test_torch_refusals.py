@@ -191,6 +191,34 @@ def test_a_member_that_does_not_come_is_named(run_pes: Callable) -> None:
     check(run_pes, 2, code, IN_A_JOB, PYSHMEM_REPORT_AFTER="1")
 
 
+def test_what_the_job_says_itself_is_taken_where_it_is_the_same(run_pes: Callable) -> None:
+    code = """
+    for wrong in ({"world_size": n + 2}, {"rank": me + 1}):
+        with pytest.raises(ValueError, match=f"this is rank {me} of {n}, as what starts .* leave rank="):
+            symmetric.init_process_group(**wrong)
+    with pytest.raises(ValueError, match="init_method= is given, but what starts"):
+        symmetric.init_process_group(init_method="tcp://localhost:1")
+    symmetric.init_process_group(init_method="env://", rank=me, world_size=n)
+    assert (dist.get_rank(), dist.get_world_size()) == (me, n)
+    """
+    check(run_pes, 2, code, IN_A_JOB)
+
+
+def test_arguments_of_operations_are_told_what_does_the_same(run_pes: Callable) -> None:
+    code = """
+    from pyshmem import fused
+    from pyshmem.host.job.tracebacks import shortened
+    with pytest.raises(TypeError) as told:
+        fused.all_gather_matmul(1, 2, group=None)
+    with shortened(told.value):
+        first, second = told.value.__notes__[-1].splitlines()
+    assert first == "the PEs that take part are team="
+    assert second.startswith("it is called so: pyshmem.fused.all_gather_matmul(x_shard, w, *, bias=None")
+    begin()
+    """
+    check(run_pes, 2, code, IN_A_JOB)
+
+
 def test_a_group_that_was_destroyed_says_so(run_pes: Callable) -> None:
     code = """
     whole = dist.group.WORLD

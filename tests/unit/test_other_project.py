@@ -65,6 +65,39 @@ def test_a_file_that_hides_numpy_is_told(tmp_path: Path, name: str, words: list[
     assert told == f"ImportError: {tmp_path / name} hides the package numpy: rename it"
 
 
+@pytest.mark.parametrize("name", ["secrets", "uuid", "platform"])
+@pytest.mark.parametrize("words", ["import pyshmem", "from pyshmem import init"])
+def test_a_program_that_hides_a_module_of_what_it_imports_is_told(
+    tmp_path: Path, name: str, words: str
+) -> None:
+    """The program is run again in the module's place, while the package is imported."""
+    program = tmp_path / f"{name}.py"
+    program.write_text(f"{words}\nprint(pyshmem.init)\n")
+    done = subprocess.run(
+        [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    told = f"{program} hides the module {name}, and is imported for it: rename it"
+    assert done.stderr.splitlines()[-1] == f"ImportError: {told}"
+
+
+def test_a_program_that_hides_a_module_of_init_is_told(tmp_path: Path) -> None:
+    """Here what is imported late is one of the test's, asked for while the job starts."""
+    program = tmp_path / "late.py"
+    program.write_text(
+        "import sys, pyshmem\n"
+        "from pyshmem.host.job import runtime\n"
+        "if __name__ == '__main__':\n"
+        "    runtime._inside = 'init'\n"
+        "    import late\n"
+        "pyshmem.init(device='none')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    told = f"{program} hides the module late, and is imported for it: rename it"
+    assert done.stderr.splitlines()[-1] == f"ImportError: {told}"
+
+
 @pytest.mark.parametrize("name", ["torch", "numba", "greenlet"])
 @pytest.mark.parametrize("pe", [None, "0", "1"])
 def test_a_file_that_hides_another_package_is_a_warning(

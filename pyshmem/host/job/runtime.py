@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..._core import errors, library, log, other_names
+from ..._core import errors, library, log, other_names, other_project
 from ..._core.arrays import cupy_arrays
 from ..._core.dtypes import integer
 from ..._core.library import (
@@ -185,6 +185,7 @@ def _begin(start: Callable[[], Job]) -> Job:
 def _refuse_inside(routine: str, what: str) -> None:
     """With ``_lock`` held: what this thread has half started, or half ended, is not entered again."""
     if _inside:
+        other_project.refuse_second_import()
         raise errors.ShmemError(
             f"{routine}: this thread is in `{_inside}`; a signal's handler cannot {what} inside of it: "
             f"let it raise an exception or set a flag, and call {routine} behind the call"

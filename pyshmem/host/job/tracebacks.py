@@ -100,6 +100,15 @@ def _public(name: str) -> Any:
     return getattr(found, rest, None) if rest else found
 
 
+def _of_part(name: str) -> tuple[Any, str]:
+    """A routine of a part of the package that the program has imported, and its name with the part's."""
+    for part in ("fused", "interop.torch"):
+        there = sys.modules.get(f"{__name__.partition('.')[0]}.{part}")
+        if there is not None and name in there.__all__:
+            return getattr(there, name), f"{part}.{name}"
+    return None, name
+
+
 def _shown(parameter: inspect.Parameter) -> str:
     default = parameter.default
     plain = default is None or isinstance(default, (bool, int, str))
@@ -146,6 +155,8 @@ def _called(error: TypeError) -> list[str]:
     if made := meant_calls.made_by(name):
         return [made]
     routine = _public(name)
+    if routine is None:
+        routine, name = _of_part(name)
     with contextlib.suppress(ValueError, TypeError):  # has no signature
         if callable(routine):
             own = [one.partition("=")[0] for one in _parameters(routine)]

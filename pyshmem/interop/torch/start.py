@@ -34,6 +34,25 @@ def _leave_until(left: int) -> None:
         runtime.finalize()
 
 
+def _leave_out(given: dict[str, Any], me: int, n: int) -> None:
+    """Take out of the arguments of torch's function what the job says itself.
+
+    Raises: ValueError (it says otherwise).
+    """
+    for name, value in (("rank", me), ("world_size", n)):
+        if given.pop(name, value) not in (value, -1):
+            raise ValueError(
+                f"init_process_group: this is rank {me} of {n}, as what starts the PEs says; leave "
+                "rank= and world_size= out"
+            )
+    for name in ("init_method", "store"):
+        if given.pop(name, None) not in (None, "env://"):
+            raise ValueError(
+                f"init_process_group: {name}= is given, but what starts the PEs says where they meet; "
+                "leave it out, or call torch.distributed.init_process_group"
+            )
+
+
 def init_process_group(backend: str = NAME, *, options: Options | None = None, **rest: Any) -> None:
     """``torch.distributed.init_process_group`` for a job: ranks are numbers of PEs. Collective.
 
@@ -43,8 +62,9 @@ def init_process_group(backend: str = NAME, *, options: Options | None = None, *
     Args:
         backend: of torch.distributed.
         options: of the backend ``"pyshmem"``.
-        rest: further arguments of torch's function; ``timeout`` is that of its store and of waits for
-            CPU tensors. Other waits end by ``PYSHMEM_TIMEOUT``, as all do of groups in Python.
+        rest: further arguments of torch's function; ``rank`` and ``world_size`` are those of the job,
+            ``timeout`` is that of its store and of waits for CPU tensors. Other waits end by
+            ``PYSHMEM_TIMEOUT``, as all do of groups in Python.
 
     Raises: what ``pyshmem.init`` and torch's function raise.
     Extension.
@@ -52,6 +72,7 @@ def init_process_group(backend: str = NAME, *, options: Options | None = None, *
     counted = runtime.inits()
     try:
         job = runtime.init()
+        _leave_out(rest, job.my_pe, job.n_pes)
         store = _store(job.n_pes, job.my_pe)
         if rest.get("timeout") is not None:
             store.set_timeout(rest["timeout"])  # torch does that to stores of its own alone

@@ -98,11 +98,13 @@ static int check_place(const ishmemx_config_t *config) {
     if ((status = pysh_control_map(config->control_fd, config->n_pes, &control)))
         return status == ISHMEMX_ERR_MISMATCH
                    ? status
-                   : pysh_fail(ISHMEMX_ERR_ARGUMENT,
-                               "PYSHMEM_CONTROL_FD is %d, which is not the job's control segment in this process: a PE "
-                               "started it, which makes it no PE; or what started it in a PE's place closes files "
-                               "(Python's subprocess does, without close_fds=False)",
-                               config->control_fd);
+                   : pysh_fail(
+                         ISHMEMX_ERR_ARGUMENT,
+                         "this process was started by PE %d, as multiprocessing and subprocess do, which makes it "
+                         "no PE: start PEs by pyshmem run, or pyshmem.launch. If it is to be in the PE's place, "
+                         "what starts it must not close files (close_fds=False of subprocess): "
+                         "PYSHMEM_CONTROL_FD is %d, which is not the job's control segment here",
+                         config->pe, config->control_fd);
     pysh_hello_fill(config, &own);
     slot = &control->slot[config->pe];
     process = pysh_control_process(slot);
