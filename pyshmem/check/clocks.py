@@ -31,6 +31,9 @@ class Kind(IntEnum):
 
 #: In the place of a context: of atomic operations that fetch. Who sees one knows it, and nothing else.
 ATOMIC = -1
+#: The same of loads, where the library's own kernels are followed; and of what they ask the host for,
+#: which no fence completes.
+LOADED, REQUESTS = -2, "requests"
 
 
 class Lane(NamedTuple):
@@ -201,7 +204,9 @@ class Programs:
     the library's own kernels are followed.
 
     A program is one agent. Its threads are as far apart as its barriers say: a release tells of what was
-    stored before the last barrier, and what a wait has seen is known to all behind the next.
+    stored before the last barrier, and what a wait has seen is known to all behind the next. A plain
+    store tells of what was stored before the last fence, and of what was loaded before the last barrier:
+    a load has its value when it is used.
     """
 
     def __init__(self, lanes: Lanes) -> None:
@@ -211,6 +216,8 @@ class Programs:
         self.seen: dict[int, Clock] = {}  # what some of the threads have seen since the barrier
         self.told: dict[int, Clock] = {}
         self._met: dict[int, Clock] = {}  # as of the last barrier
+        #: By program: words that all its threads have loaded, and that one has stored, since then.
+        self._words: dict[int, tuple[dict[Any, Any], dict[Any, Any]]] = {}
 
     def begin(self, agent: int, clock: Clock) -> None:
         """A program begins, and knows what the launch does."""
@@ -218,13 +225,14 @@ class Programs:
         if self.followed:
             self._met[agent], self.fenced[agent] = clock.copy(), clock.copy()
             self.seen[agent] = Clock()
+            self._words[agent] = {}, {}
 
     def end(self, agent: int, clock: Clock) -> None:
         """It has ended."""
         self.told.pop(agent, None)
         if self.followed and agent in self.seen:
             clock.join(self.seen.pop(agent), self._lanes)
-            del self._met[agent], self.fenced[agent]
+            del self._met[agent], self.fenced[agent], self._words[agent]
 
     def tell(self, agent: int, clock: Clock) -> None:
         """A fence, or a release, of a program."""
@@ -236,6 +244,30 @@ class Programs:
         if agent in self.seen:
             clock.join(self.seen[agent], self._lanes)
             self.seen[agent], self._met[agent] = Clock(), clock.copy()
+            self._words[agent] = {}, {}
+            told = self.fenced[agent].issued
+            for lane, number in clock.issued.items():
+                of = self._lanes.of[lane]
+                if of.ctx == LOADED and of.agent == agent:
+                    told[lane] = number
+
+    def touch(self, agent: int, word: Any, writes: bool, access: Any) -> Any:
+        """A word that is loaded by all threads, or stored by one; None, or what a barrier lacks to.
+
+        A word that is loaded on the line that stores it is loaded for that.
+        """
+        loaded, stored = self._words.get(agent, ({}, {}))
+        other = (loaded if writes else stored).get(word)
+        (stored if writes else loaded).setdefault(word, access)
+        return None if other is None or other.site == access.site else other
+
+    def in_turn(self, agent: int, event: Event, nbytes: int) -> bool:
+        """Come two stores of a program to one place in their order? ``event``: the first.
+
+        One thread stores a word; behind a barrier all threads know the first.
+        """
+        met = self._met.get(agent)
+        return met is not None and (nbytes <= 8 or event[1] <= met.issued.get(event[0], 0))
 
     def fence(self, agent: int, pe: int, clock: Clock) -> None:
         """What was stored before the last barrier is done."""
@@ -244,3 +276,9 @@ class Programs:
             done.quiet(self._lanes, pe, None, None)
             self.fenced[agent] = done
             clock.join(done, self._lanes)
+
+    def settle(self, agent: int, pe: int, clock: Clock) -> None:
+        """What was asked for before the last barrier is done: each thread has seen that."""
+        if agent in self._met:
+            self._met[agent].quiet(self._lanes, pe, REQUESTS, None)
+            clock.join(self._met[agent], self._lanes)

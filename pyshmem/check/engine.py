@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from .clocks import ATOMIC, Clock, Event, Kind, Lane, Lanes, Programs
+from .clocks import ATOMIC, LOADED, Clock, Event, Kind, Lane, Lanes, Programs
 from .shadow import Access, Cell, Shadow
 from .words import Begun, Change, Ended, Wait, Word, wanted
 
@@ -24,6 +24,7 @@ Agent = tuple[int, int]  # PE, and number there: 0 is the host's
 
 
 _RAISED = ("!",)
+_HEAPS = 0, 1  # the host's and the device's
 
 
 class Race(NamedTuple):
@@ -168,7 +169,7 @@ class Engine:
             "A": self._tell_more, "S": self._synchronize, "K": self._quiet_kernels,
             "u": self._unset, "o": self._of_old, "I": self._follow_internals,
             "P": self._program_barrier, "Pf": self._program_fence, "Yp": self._seen_by_threads,
-            "R": self._relaxed,
+            "R": self._relaxed, "Pq": self._program_settles,
         }  # fmt: skip
 
     # ---- records ---------------------------------------------------------------------------------
@@ -284,13 +285,20 @@ class Engine:
         for one in old:
             if (one.agent, one.at) == (new.agent, new.at):
                 continue  # one call, as a reduction in place
-            if self._the_same_again(one, new):
+            if self._the_same_again(one, new) or self._in_turn(one, new):
                 continue
             if not call.clock.has(one.event, low & ~7, self.lanes, sent):
                 issued = one.event[1] <= call.clock.issued.get(one.event[0], 0)
                 key = "unordered", *sorted((one.site, new.site))
                 race = Race(one, new, low, high, issued, block, "unordered")
                 self.races.setdefault(key, race)
+
+    def _in_turn(self, one: Access, new: Access) -> bool:
+        """Are both plain stores of one program to one place, which come in their order?"""
+        if one.agent != new.agent or not (one.writes and new.writes) or one.atomic or new.atomic:
+            return False
+        nbytes = max(one.high - one.low, new.high - new.low)
+        return self.programs.in_turn(new.agent, one.event, nbytes)
 
     def _the_same_again(self, one: Access, new: Access) -> bool:
         """Do both write the same bytes to the same place, so that their order does not matter?
@@ -324,8 +332,10 @@ class Engine:
                 self._tell_freed(call, made, block)
 
     def _read(self, call: _Call, pe: int, heap: int, ranges: Ranges) -> None:
-        event = self._number(call, Kind.AT_ONCE, pe)
+        ctx = LOADED if self.programs.followed else 0
+        event = self._number(call, Kind.AT_ONCE, pe, ctx)
         self._access(call, event, "read", pe, heap, ranges, False)
+        self._by_all_threads(call, event, "read", pe, heap, ranges)
 
     def _store(
         self,
@@ -341,7 +351,24 @@ class Engine:
             return
         event = self._number(call, Kind.AT_ONCE, pe)
         made = self._access(call, event, "write", pe, heap, ranges, False, digest)
+        self._by_all_threads(call, event, "write", pe, heap, ranges)
         self._note_write(call, made, ranges, value, pe, heap, event)
+
+    def _by_all_threads(
+        self, call: _Call, event: Event, mode: str, pe: int, heap: int, ranges: Ranges
+    ) -> None:
+        """In a program of the library's own: one thread stores a word that all of them load."""
+        for low, high in ranges if self.programs.followed else ():
+            if high - low > 8:
+                continue
+            place = (pe, heap), low, high
+            new = Access(call.agent, event, mode, call.routine, call.site, place, call.at)
+            new.thread = self.names.get(call.agent, "")
+            old = self.programs.touch(call.agent, place, mode == "write", new)
+            if old is not None:
+                race = Race(old, new, low, high, False, self.block_at(heap, low), "unordered")
+                key = "unordered", *sorted((old.site, new.site))
+                self.races.setdefault(key, race)
 
     def _send(
         self,
@@ -507,6 +534,8 @@ class Engine:
         word = block.word(pe, low)
         self._note_longer_write(word, pe, heap, low)
         ended = self._number(call, Kind.AT_ONCE, pe)
+        if call.routine == "volatile load":
+            self._by_all_threads(call, ended, "read", pe, heap, ((low, high),))
         for change in self._hear(call, word, ended, Wait(*wait), None):
             if change.plain is not None and self.agents[change.plain.agent][0] != call.pe:
                 self._advise(call, change.plain, (pe, heap), low, high)
@@ -650,14 +679,17 @@ class Engine:
 
     def _follow_internals(self, _: _Call) -> None:
         self.programs.followed = True
-        for heap in self._heaps.values():
-            heap.show_all()
+        for number in (*_HEAPS, *self._heaps):  # also what no program has allocated from yet
+            self._heaps[number].show_all()
 
     def _program_barrier(self, call: _Call) -> None:
         self.programs.barrier(call.agent, call.clock)
 
     def _program_fence(self, call: _Call) -> None:
         self.programs.fence(call.agent, call.pe, call.clock)
+
+    def _program_settles(self, call: _Call) -> None:
+        self.programs.settle(call.agent, call.pe, call.clock)
 
     def _seen_by_threads(
         self, call: _Call, pe: int, heap: int, low: int, high: int, *wait: Any

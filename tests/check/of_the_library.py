@@ -4,44 +4,56 @@
 Without arguments, from the checkout: programs of ``internals/`` under ``--check=order`` with the bodies
 of routines followed in the place of what these promise, once as the library is, then with each fence,
 wait, signal and barrier of the files below deleted. Prints a row a deletion and the sum. With names of
-files, those. What is not run says nothing of the checker; what is missed is either equivalent, or a
-fault of the checker: docs/howto/races.md has the table. TESTS_PATIENCE=8 gives waits 8 times their 20 s.
+files, or of statements as ``triton/ordering.py:60``, those. What is not run says nothing of the checker;
+what is missed is either equivalent, or a fault of the checker: docs/howto/races.md has the table.
+
+A hang is known by the seconds that all PEs have run or slept, not by those that they waited for a core:
+so a busy machine makes it slow, and no other. JOBS is how many are run at once.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.abc
 import importlib.util
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import warm
+
 HERE = Path(__file__).parent
 PACKAGE = HERE.parents[1] / "pyshmem"
 _NORM = "fused/all_reduce_norm"
-#: By file of the package: the program, its arguments, and PEs.
-FILES: dict[str, tuple[str, int]] = {
-    "triton/ordering.py": ("tiles", 2),
-    "triton/signals.py": ("tiles", 2),
-    "triton/collectives.py": ("tiles", 2),
-    "triton/ll_channels.py": ("tiles", 3),
-    f"{_NORM}/push_kernels.py": ("norms push", 2),
-    f"{_NORM}/pull_kernels.py": ("norms pull", 2),
-    f"{_NORM}/two_shot_kernels.py": ("norms two_shot", 3),
-    f"{_NORM}/one_shot_ll_kernels.py": ("norms one_shot", 2),
-    "fused/_shared/slots_kernels.py": ("moves exchanges", 2),
-    "fused/exchange/kernels.py": ("moves exchanges", 2),
-    "fused/matmul/kernels.py": ("moves products", 2),
-    "fused/moe/routing_kernels.py": ("moves experts", 2),
-    "fused/moe/dispatch_kernels.py": ("moves experts", 2),
-    "fused/moe/combine_kernels.py": ("moves experts", 2),
+_SLOTS = (("moves exchanges", 2), ("moves experts", 2), ("PYSHMEM_P2P=0 moves few", 2))
+_EXPERTS = (("moves experts", 2), ("moves quantised", 2))
+#: With far peers words and elements are requests to the host.
+_TILES = (("tiles", 2), ("PYSHMEM_P2P=0 tiles", 2), ("PYSHMEM_P2P=0 tiles", 4))
+#: By file of the package: programs with settings and arguments, and PEs; the first that tells ends it.
+FILES: dict[str, tuple[tuple[str, int], ...]] = {
+    "triton/ordering.py": _TILES,
+    "triton/signals.py": _TILES,
+    "triton/collectives.py": _TILES,
+    "triton/ll_channels.py": (("tiles", 3),),
+    f"{_NORM}/push_kernels.py": (("norms push", 2),),
+    f"{_NORM}/pull_kernels.py": (("norms pull", 2),),
+    f"{_NORM}/two_shot_kernels.py": (("norms two_shot", 3),),
+    f"{_NORM}/one_shot_ll_kernels.py": (("norms one_shot", 2),),
+    "fused/_shared/slots_kernels.py": _SLOTS,
+    "fused/exchange/kernels.py": _SLOTS[:1],
+    "fused/matmul/kernels.py": (("moves products", 2),),
+    "fused/moe/routing_kernels.py": _EXPERTS,
+    "fused/moe/dispatch_kernels.py": _EXPERTS,
+    "fused/moe/combine_kernels.py": _EXPERTS,
 }
 _ORDERS = re.compile(
     r"fence\w*|quiet|settle|wait\w*|poll|await_\w+|receive\w*|signal_\w+|set_words|release_\w+|send_slot"
@@ -49,7 +61,10 @@ _ORDERS = re.compile(
 )
 #: What a mutant prints where a statement was.
 _DELETED = "deleted"
-_PATIENCE = int(os.environ.get("TESTS_PATIENCE", "1"))
+_AWAKE = (
+    40.0  # seconds, that each PE has run or slept, until a job hangs: some 6 times what one takes
+)
+_MOST = 900.0  # by the clock on the wall
 
 
 class _Mutant(importlib.abc.MetaPathFinder):
@@ -106,46 +121,91 @@ def follow_words() -> None:
     record._replace(plain_await, await_word)
 
 
-def run_program(program: str, arguments: list[str]) -> None:
+def run_program(given: list[str]) -> None:
     """In a PE: the library's kernels are followed, one module of it is another's."""
+    (program, *arguments) = given
     if name := os.environ.get("MUTANT_MODULE"):
         sys.meta_path.insert(0, _Mutant(name, os.environ["MUTANT_FILE"]))
     from pyshmem.check import log
 
     log.internals = True
-    follow_words()
+    if Path(program).stem != "tiles":  # which needs no torch
+        follow_words()
     sys.argv = [program, *arguments]
     import runpy
 
     runpy.run_path(program, run_name="__main__")
 
 
+def _waited(launcher: int, folder: str) -> dict[str, float]:
+    """Seconds that the launcher and each PE have waited for a core."""
+    found = {}
+    pes = [path.name.removeprefix("pe-") for path in Path(folder).glob("pe-*")]
+    with contextlib.suppress(OSError):  # also PEs that start
+        pes += Path(f"/proc/{launcher}/task/{launcher}/children").read_text("ascii").split()
+    for one in (str(launcher), *pes):
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{one}/schedstat").read_text("ascii")
+            found[one] = int(text.split()[1]) * 1e-9
+    return found
+
+
+def _run(command: list[str], variables: dict[str, str], folder: str) -> tuple[int, str, str]:
+    """Status, 124 of a job that hangs, and what it has printed."""
+    out, err = Path(folder, "out"), Path(folder, "err")
+    with out.open("wb") as to, err.open("wb") as errors:
+        job = subprocess.Popen(command, env=variables, stdout=to, stderr=errors, cwd=folder)
+        begin = now = time.monotonic()
+        awake, waited = 0.0, {}
+        while job.poll() is None:
+            time.sleep(0.2)
+            last, now = now, time.monotonic()
+            before, waited = waited, _waited(job.pid, folder)
+            late = [seconds - before.get(one, 0.0) for one, seconds in waited.items()]
+            awake += max(0.0, now - last - max(late, default=0.0))
+            if awake > _AWAKE or now > begin + _MOST:
+                job.send_signal(signal.SIGTERM)
+                job.wait()
+                return 124, out.read_text("utf-8"), err.read_text("utf-8")
+    return job.returncode, out.read_text("utf-8"), err.read_text("utf-8")
+
+
 def outcome(what: tuple[str, int], module: str = "", text: str = "") -> tuple[str, str]:
     """Reported, hangs, fails, missed, or not run; and the first pair of lines, or what was raised."""
-    (name, *arguments), n_pes = what[0].split(), str(what[1])
+    words, n_pes = what[0].split(), str(what[1])
+    settings = dict(word.split("=") for word in words if "=" in word)
+    name, *arguments = (word for word in words if "=" not in word)
     with tempfile.TemporaryDirectory() as folder:
         mutant, found = Path(folder, module.rpartition(".")[2] + ".py"), Path(folder, "found.json")
         mutant.write_text(text, encoding="utf-8")
         command = [sys.executable, "-m", "pyshmem", "run", "-n", n_pes, "--device", "sim"]
-        command += ["--timeout", str(240 * _PATIENCE), "--check=order"]
-        command += [str(Path(__file__).resolve()), "--program"]
+        command += ["--check=order", str(HERE / "warm.py")]
         command += [str(HERE / "internals" / f"{name}.py"), *arguments]
-        variables = {**os.environ, "PYSHMEM_CHECK_JSON": str(found)}
-        variables |= {"PYSHMEM_TIMEOUT": str(20 * _PATIENCE)}
+        variables = {**os.environ, "PYSHMEM_CHECK_JSON": str(found), "PYSHMEM_TIMEOUT": "0"}
+        variables |= {**settings, "WARM_FOLDER": folder}
         if module:
             variables |= {"MUTANT_MODULE": module, "MUTANT_FILE": str(mutant)}
-        done = subprocess.run(
-            command, env=variables, capture_output=True, text=True, check=False, cwd=folder
-        )
+        status, out, err = _run(command, variables, folder)
         reports = json.loads(found.read_text("utf-8"))["reports"] if found.exists() else []
     if reports:
         lines = (reports[0][side]["site"] for side in ("first", "second"))
         return "reported", " ".join(f"{Path(one['file']).name}:{one['line']}" for one in lines)
-    if done.returncode == 0:
-        return ("missed" if not module or _DELETED in done.stdout else "not run"), ""
-    hangs = done.returncode == 124 or "ShmemTimeout" in done.stderr
-    last = [line for line in done.stderr.splitlines() if "Error" in line or "Timeout" in line]
-    return ("hangs" if hangs else "fails"), (last or [""])[-1][:100]
+    if status == 0:
+        return ("missed" if not module or _DELETED in out else "not run"), ""
+    last = [line for line in err.splitlines() if "Error" in line or "waits for" in line]
+    return ("hangs" if status == 124 else "fails"), (last or [""])[-1].strip()[:100]
+
+
+def _best(file: str, text: str) -> tuple[str, str]:
+    """The outcome of a deletion by the first of the file's programs that tells."""
+    module = "pyshmem." + file.removesuffix(".py").replace("/", ".")
+    quiet = ("not run", "")
+    for what in FILES[file]:
+        found = outcome(what, module, text)
+        if found[0] not in ("missed", "not run"):
+            return found
+        quiet = min(quiet, found)  # missed, if one of them runs it
+    return quiet
 
 
 def mutants(file: str) -> Iterator[tuple[int, str, str]]:
@@ -156,22 +216,22 @@ def mutants(file: str) -> Iterator[tuple[int, str, str]]:
     yield from mutations.mutants(PACKAGE / file, f"print({_DELETED!r})")
 
 
-def main(files: list[str]) -> int:
+def main(names: list[str]) -> int:
     """A row for each deletion, and the sum."""
-    for what in sorted({FILES[file] for file in files}):
-        result, about = outcome(what)
-        print(f"{result:9} {what[0]}, {what[1]} PEs, as the library is {about}", flush=True)
-        if result != "missed":
-            return 1
-    seen: Counter[str] = Counter()
+    wanted = [name.partition(":") for name in names]
+    files = list(dict.fromkeys(file for file, _, _ in wanted))
+    lines = {(file, int(line)) for file, _, line in wanted if line}
     rows = [(file, *one) for file in files for one in mutants(file)]
-
-    def run(row: tuple[str, int, str, str]) -> tuple[str, str]:
-        module = "pyshmem." + row[0].removesuffix(".py").replace("/", ".")
-        return outcome(FILES[row[0]], module, row[3])
-
+    rows = [row for row in rows if not lines or row[:2] in lines]
+    seen: Counter[str] = Counter()
     with ThreadPoolExecutor(int(os.environ.get("JOBS", os.cpu_count() or 1))) as pool:
-        for (file, line, name, _), (result, about) in zip(rows, pool.map(run, rows), strict=True):
+        programs = sorted({what for file in files for what in FILES[file]}) if not lines else []
+        for what, (result, about) in zip(programs, pool.map(outcome, programs), strict=True):
+            print(f"{result:9} {what[0]}, {what[1]} PEs, as the library is {about}", flush=True)
+            if result != "missed":
+                return 1
+        results = pool.map(lambda row: _best(row[0], row[3]), rows)
+        for (file, line, name, _), (result, about) in zip(rows, results, strict=True):
             print(f"{result:9} {file}:{line} {name} {about}", flush=True)
             seen[result] += 1
     run_ones = len(rows) - seen.pop("not run", 0)
@@ -181,8 +241,24 @@ def main(files: list[str]) -> int:
     return 0
 
 
+def with_warm_pes(names: list[str]) -> int:
+    """``main``, with the process of which PEs are children."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["WARM_SOCKET"] = path = str(Path(folder, "socket"))
+        server = os.fork()
+        if not server:
+            os.environ |= {"TRITON_INTERPRET": "1", "NUMBA_ENABLE_CUDASIM": "1"}
+            importlib.import_module("torch")
+            importlib.import_module("triton.language")
+            warm.serve(path, run_program)
+        try:
+            while not Path(path).exists():
+                time.sleep(0.1)
+            return main(names)
+        finally:
+            os.kill(server, signal.SIGKILL)
+            os.waitpid(server, 0)
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--program"]:
-        run_program(sys.argv[2], sys.argv[3:])
-    else:
-        sys.exit(main(sys.argv[1:] or list(FILES)))
+    sys.exit(with_warm_pes(sys.argv[1:] or list(FILES)))

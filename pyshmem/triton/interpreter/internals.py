@@ -5,7 +5,8 @@ Else routines are taken at their word. Here nothing is described: what counts is
 and store, and the leaf primitives below. The threads of a program are told apart as far as its barriers
 go: what a wait has seen is known to all behind the next barrier, and a release tells of what was stored
 before the last one. Packets of LL have their flags in them, and are not shown: nothing orders them but
-that they are whole.
+that they are whole. With PYSHMEM_P2P=0 what counts are requests to the host: elements, words, and the
+wait for all of them.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.type_table import ATOMIC_NUMBER
 from ...check import effects, memory
+from ...check.clocks import REQUESTS
 from ...check.effects import Effects
+from ..runtime import constants
 from ..runtime import context as job
 from . import bodies
 
@@ -158,6 +162,74 @@ _WRAPPED = {
     "fetch": _fetch, "read_words": _read_words, "set_words": _set_words,
     "release_set": _release("set"), "release_add": _release("add"), "relaxed_word": _relaxed,
 }  # fmt: skip
+
+
+# ---- requests to the host ------------------------------------------------------------------------
+
+_KIND, _SIZE, _LOW = 0xFF, 8, (1 << 32) - 1  # of a request: what it is, and where its size stands
+
+#: Who takes tickets meets the program's threads, and has a fence behind that: before what is asked for.
+_TAKEN: Effects = [_BARRIER, _FENCE]
+
+
+def _requests(a: dict[str, Any]) -> list[tuple[int, int, int]]:
+    """Address, value and PE of each element of a tile that is asked for."""
+    places = np.broadcast_arrays(*(_array(a[key]) for key in ("dest", "value", "pe", "active")))
+    *named, active = (one.reshape(-1).tolist() for one in places)
+    return [one for one, on in zip(zip(*named, strict=True), active, strict=True) if on]
+
+
+def _word_set(address: int, value: int, where: int) -> Effects:
+    """A word that the host sets, or adds to, on a PE: ``where`` is a request's PE and operation."""
+    heap, low = memory.own(address)
+    op = "add" if where >> 32 == ATOMIC_NUMBER["add"] else "set"
+    return [("a", where & _LOW, heap, low, low + 8, 0, op, value, None, False)]
+
+
+def _asked(a: dict[str, Any]) -> effects.Described:
+    """Elements, or words, for other PEs."""
+    kind, did = bodies.number(a["kind"]), [*_TAKEN]
+    size = kind >> _SIZE & _KIND
+    for address, value, pe in _requests(a):
+        if kind & _KIND == bodies.number(constants.REQUEST_AMO):
+            did += _word_set(address, value, pe)
+        else:
+            heap, low = memory.own(address)
+            did.append(("s", pe, heap, ((low, low + size),), REQUESTS, value, value))
+    return did, None
+
+
+def _asked_for_one(a: dict[str, Any]) -> effects.Described:
+    """A signal, which goes out behind all that the program has stored."""
+    if bodies.number(a["kind"]) & _KIND != bodies.number(constants.REQUEST_AMO):
+        return [], None
+    given = (bodies.number(a[key]) for key in ("dest", "value", "pe"))
+    return [*_TAKEN, *_word_set(*given)], None
+
+
+def _answered(a: dict[str, Any]) -> effects.Described:
+    """Elements of other PEs, which are here on return."""
+    kind = bodies.number(a["kind"])
+    if kind & _KIND != bodies.number(constants.REQUEST_G):
+        return [], None
+    size, did = kind >> _SIZE & _KIND, []
+    for address, _, pe in _requests(a | {"dest": a["source"]}):
+        heap, low = memory.own(address)
+        did.append(("r", pe, heap, ((low, low + size),)))
+    return did, None
+
+
+def _settled(_: Any) -> effects.Described:
+    return [], lambda _: [("Pq",)]
+
+
+#: What is described, and not followed, of the functions of ``primitives``.
+DESCRIBED: dict[tuple[str, str], Any] = {
+    ("primitives.ring", "tell_tile"): _asked,
+    ("primitives.ring", "tell"): _asked_for_one,
+    ("primitives.ring", "ask_tile"): _answered,
+    ("primitives.ring", "settle"): _settled,
+}
 
 
 def install(write: Callable[[str, Effects], None]) -> None:

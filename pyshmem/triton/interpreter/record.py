@@ -38,6 +38,7 @@ _SEEN = ("tile", "signals", "collectives", "dist")
 _PACKETS = ("ll_channels", "primitives.ring", "primitives.by_proxy", "requests")
 _PACKAGE = __package__.rpartition(".")[0] + "."
 _calls: Counter[Any] = Counter()
+_internals: Any = None  # the module of that name, where the library's own kernels are followed
 _late: Any = None  # the module of that name, with PYSHMEM_CHECK=deliver
 
 
@@ -61,7 +62,7 @@ def begins(grid: Any) -> None:
         for program in grid.ready:
             program.hidden, program.described = 1, True
         return
-    if not job.settings()[0]:
+    if not job.settings()[0] and not check_log.internals:
         raise UnsupportedError(
             "PYSHMEM_CHECK=order does not follow kernels of Triton with PYSHMEM_P2P=0"
         )
@@ -327,7 +328,8 @@ def called(function: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     describe = _DESCRIBED.get((module, name)) if ours else None
     hides = ours and module not in _SEEN
     if check_log.internals:
-        describe, hides = None, ours and module in _PACKETS
+        describe = _internals.DESCRIBED.get((module, name)) if ours else None
+        hides = ours and module in _PACKETS
     bind = effects.Binder(function)
     if ours and _late is not None:
         plain = _late.called(module, name, bind, plain)
@@ -585,7 +587,7 @@ _DESCRIBED: dict[tuple[str, str], Any] = {
 
 def install() -> None:
     """Put records around the interpreter's loads, stores and atomics."""
-    global _late
+    global _late, _internals
     if checks_deliver():
         from . import late
 
@@ -594,6 +596,7 @@ def install() -> None:
     if check_log.internals:
         from . import internals
 
+        _internals = internals
         internals.install(_write)
     foreign.LOAD.wrap(_load)
     foreign.STORE.wrap(_store)

@@ -11,13 +11,21 @@ from pyshmem import fused
 
 
 def exchanges(me, n):
-    for turn in range(4):
-        x = torch.full((3 * n, 16), float(me + turn))
-        want = torch.cat([torch.full((3, 16), float(pe + turn)) for pe in range(n)])
-        for algorithm in ("simple", "ll"):
-            assert torch.equal(fused.all_to_all(x, algorithm=algorithm), want), algorithm
-            found = fused.low_latency_all_gather(x[:3].contiguous(), algorithm=algorithm)
-            assert torch.equal(found.reshape(3 * n, 16), want), algorithm
+    part = 3328  # elements, some slots for each program: one is filled again in a call
+    for turn in range(2):
+        x = torch.full((n, part), float(me + turn))
+        want = torch.stack([torch.full((part,), float(pe + turn)) for pe in range(n)])
+        assert torch.equal(fused.all_to_all(x, algorithm="simple"), want)
+        found = fused.low_latency_all_gather(x[:1].contiguous(), algorithm="simple")
+        assert torch.equal(found.reshape(n, part), want)
+        assert torch.equal(fused.all_to_all(x[:, :8].contiguous(), algorithm="ll"), want[:, :8])
+
+
+def few(me, n):
+    for turn in range(4):  # twice as many as there are slots
+        x = torch.full((n, 96), float(me + turn))
+        want = torch.stack([torch.full((96,), float(pe + turn)) for pe in range(n)])
+        assert torch.equal(fused.all_to_all(x, algorithm="simple"), want)
 
 
 def products(me, n):
@@ -35,18 +43,31 @@ def products(me, n):
         assert torch.equal(found, torch.full((32 * n, 32), float(total)))
 
 
+WIDTH = 512  # elements of a token, of which a slot has room for one
+
+
 def experts(me, n):
-    for turn in range(3):
-        tokens = torch.full((5, 32), me + turn + 1.0)
-        ids = torch.arange(5)[:, None] % (2 * n)
-        for mode in ({}, {"mode": "decode", "max_tokens": 8}):
-            sent, handle = fused.expert_dispatch(tokens, ids, 2 * n, **mode)
-            rows, end = torch.zeros(handle.rows.shape[0], 32), int(handle.offsets[-1])
+    for turn in range(2):
+        tokens = torch.full((9, WIDTH), me + turn + 1.0)
+        ids = torch.arange(9)[:, None] % (2 * n)
+        for mode in ({}, {"mode": "decode", "max_tokens": 10}):
+            sent, handle = fused.expert_dispatch(tokens, ids, 2 * n, algorithm="simple", **mode)
+            rows, end = torch.zeros(handle.rows.shape[0], WIDTH), int(handle.offsets[-1])
             rows[:end] = handle.by_expert(sent)[:end]
-            found = fused.expert_combine(rows, handle, torch.full((5, 1), 2.0))
+            found = fused.expert_combine(rows, handle, torch.full((9, 1), 2.0))
             assert torch.equal(found, tokens * 2), mode
 
 
+def quantised(me, n):
+    for turn in range(2):
+        tokens = torch.full((19, WIDTH), me + turn + 1.0)
+        ids = torch.arange(19)[:, None] % (2 * n)
+        for mode in ({}, {"mode": "decode", "max_tokens": 20}):
+            _, handle = fused.expert_dispatch(tokens, ids, 2 * n, quantize="fp8", **mode)
+            assert handle.scales is not None
+            assert int(handle.offsets[-1]) == sum(int(one) % (2 * n) // 2 == me for one in ids) * n
+
+
 with pyshmem.init(device="sim") as job:
-    for part in sys.argv[1:] or ("exchanges", "products", "experts"):
+    for part in sys.argv[1:] or ("exchanges", "few", "products", "experts", "quantised"):
         globals()[part](job.my_pe, job.n_pes)
