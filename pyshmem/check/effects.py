@@ -204,8 +204,16 @@ def _put_nbi(a: Arguments) -> Described:
     if not before:
         return [], None
     source, pe, ctx = Span(a["source"]), _world_pe(a["ctx"], a["pe"]), _ctx(a["ctx"])
-    read = reads(source, _count(a["nelems"], source.nelems), "rq", ctx, pe)
+    read = _reads_until_quiet(a, source, ctx, pe)
     return [*read, *(one for one in before if one[0] == "s")], None
+
+
+def _reads_until_quiet(a: Arguments, source: Span, ctx: Any, pe: int) -> Effects:
+    """Of a put that does not block: also what is on no heap."""
+    nelems = _count(a["nelems"], source.nelems)
+    if memory.where(source.address) is None:
+        return memory.lend(a["source"], source, nelems, ctx, pe)
+    return reads(source, nelems, "rq", ctx, pe)
 
 
 def _get(a: Arguments) -> Described:
@@ -310,7 +318,7 @@ def _put_signal(nbi: bool) -> Describe:
         if nelems and not (pe == memory.me and dest.address == source.address):
             heap, offset = own(dest.address)
             data = heap, dest.ranges(offset, nelems)
-        read = reads(source, nelems, "rq", ctx, pe) if nbi else reads(source, nelems)
+        read = _reads_until_quiet(a, source, ctx, pe) if nbi else reads(source, nelems)
         word, how = _signal_word(a["sig_addr"]), signal_op(a["sig_op"])
         return [*read, ("d", pe, data, ctx, word, how, int(a["signal"]))], None
 

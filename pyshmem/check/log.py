@@ -10,8 +10,10 @@ A site is a source line of the program, and has a record of its own before it is
 from __future__ import annotations
 
 import marshal
+import mmap
 import opcode
 import os
+import re
 import sys
 import threading
 import time
@@ -40,6 +42,8 @@ _SET_UP = ("fused/", "_torch/", "host/collectives/agreement.py")
 _MADE_FOR_PROGRAMS = ("_torch/tensors.py", "_torch/record.py")
 _BETWEEN = ("check/", "_core/", "host/", *_MADE_FOR_PROGRAMS)
 _KERNELS, _NO_KERNELS = ("triton/", "fused/"), ("triton/interpreter/", "triton/primitives/")
+#: The routine of a record that takes another of its file back, named by time and routine.
+_REFUSED = "!refused"
 now = time.monotonic_ns  # one clock for all PEs of a host
 #: Of a thread: ``call`` says that it is in a routine, whose own accesses are not recorded.
 inside = threading.local()
@@ -67,20 +71,31 @@ class Log:
         self._lock = threading.RLock()  # streams have threads of their own
         self._last = 0  # time of the last record: those of a file ascend
 
-    def write(self, at: int, agent: int, routine: str, effects: list[tuple[Any, ...]]) -> None:
-        """A record of what the caller's caller does, on the program's line."""
-        self.write_at(at, agent, self.site(), routine, effects)
+    def write(self, at: int, agent: int, routine: str, effects: list[tuple[Any, ...]]) -> int:
+        """A record of what the caller's caller does, on the program's line; the time that it has."""
+        return self.write_at(at, agent, self.site(), routine, effects)
 
     def write_at(
         self, at: int, agent: int, site: int, routine: str, effects: list[tuple[Any, ...]]
-    ) -> None:
+    ) -> int:
         """The same of another line."""
         with self._lock:
             if self._runs:
                 self._end_runs()
             self._append(at, agent, site, routine, effects)
+            written = self._last
             if len(self._kept) >= _MANY or any(map(_is_seen, effects)):
                 self.flush()
+        return written
+
+    def raised(self, routine: str, at: int, error: BaseException) -> None:
+        """A call of the host has raised ``error``; its record is of time ``at``, 0: it has none.
+
+        Where it has refused what it was given it has done nothing, and the record is taken back.
+        """
+        taken_back = at and _is_refusal(error)
+        shown = f"{_REFUSED} {at} {routine}" if taken_back else routine
+        self.write(now(), 0, shown, [("!",)])
 
     def _append(
         self, at: int, agent: int, site: int, routine: str, effects: list[tuple[Any, ...]]
@@ -137,14 +152,15 @@ class Log:
         frame = _kernel_frame(sys._getframe(1)) if internals else None
         frame = frame or tracebacks.program_frame(sys._getframe(1))
         if frame is None:
-            return self._number("(the library)", 0, "")
+            return self.number("(the library)", 0, "")
         code = frame.f_code
         found = self._sites.get((code.co_filename, frame.f_lineno))
         if found is None:
-            found = self._number(code.co_filename, frame.f_lineno, code.co_qualname)
+            found = self.number(code.co_filename, frame.f_lineno, code.co_qualname)
         return found
 
-    def _number(self, file: str, line: int, function: str) -> int:
+    def number(self, file: str, line: int, function: str) -> int:
+        """That of a line of the program."""
         with self._lock:
             return self._number_held(file, line, function)
 
@@ -179,6 +195,16 @@ class _Run:
 def _is_seen(effect: tuple[Any, ...]) -> bool:
     """May another PE see it? Stores to its memory by what ``ptr`` returned it may."""
     return effect[0] not in _UNSEEN or (effect[0] == "w" and effect[1] != memory.me)
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Is it of arguments, and raised by the package: not by a signal's handler amid a wait?"""
+    if not isinstance(error, TypeError | ValueError | LookupError | ArithmeticError):
+        return False
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return last is not None and last.tb_frame.f_code.co_filename.startswith(tracebacks.PACKAGE)
 
 
 def result_is_dropped() -> bool:
@@ -232,8 +258,21 @@ def is_set_up() -> bool:
     return False
 
 
+def _taken_back(file: IO[bytes]) -> frozenset[tuple[int, str]]:
+    """Time and routine of the calls that have refused their arguments."""
+    if not os.fstat(file.fileno()).st_size:
+        return frozenset()
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        found = re.findall(rb"%b (\d+) ([\w.]+)" % _REFUSED.encode(), data)
+    return frozenset((int(at), routine.decode()) for at, routine in found)
+
+
 def records(file: IO[bytes]) -> Iterator[tuple[Any, ...]]:
-    """What is in a PE's file; the last record may be cut off where the PE was killed."""
+    """What is in a PE's file; the last record may be cut off where the PE was killed.
+
+    Of a call that has refused its arguments, nothing but that it was made.
+    """
+    refused = _taken_back(file)
     data, at = b"", 0
     while True:
         begin = at + _SIZE
@@ -244,5 +283,8 @@ def records(file: IO[bytes]) -> Iterator[tuple[Any, ...]]:
                 return
             data, at = data[at:] + more, 0
             continue
-        yield marshal.loads(data[begin:end])
+        record = marshal.loads(data[begin:end])
+        if refused and len(record) == 5 and (record[0], record[3]) in refused:
+            record = (*record[:4], [])
+        yield record
         at = end

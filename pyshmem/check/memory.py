@@ -6,16 +6,20 @@ And which of them were allocated and never written.
 
 from __future__ import annotations
 
+import itertools
+import sys
 import zlib
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from types import FrameType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core.arrays.checks import place
 from .._core.library import ffi, lib
+from ..host.job import tracebacks
 
 _MOST_DIGESTED = 64 << 20  # bytes of a put
 MOST_FLAGS = 1024  # elements of one write that are looked at for a value that all have
@@ -309,3 +313,72 @@ def _in_range(low: int, high: int, there: bool = False) -> tuple[int, int] | Non
     more = np.flatnonzero(np.diff(hits) != 1)
     count = int(more[0]) + 1 if more.size else int(hits.size)
     return low + skip + 8 * at, low + skip + 8 * (at + count)
+
+
+# ---- ordinary arrays that a non-blocking put reads -------------------------------------------------
+# What a program stores to arrays of its own nobody sees. So the bytes are kept that such a put may still
+# read, and looked at when the next routine is called: each array is a heap by itself until then.
+
+_MOST_LENT, _MOST_LENT_BYTES = 64, 1 << 20
+
+
+class Lent(NamedTuple):
+    """An array that is in use until ``quiet``."""
+
+    array: Any  # which keeps its memory from being another's
+    address: int
+    data: bytes
+    itemsize: int
+    use: tuple[Any, int]  # context, and PE that it goes to
+    frame: tuple[str, int, str]  # file, line and function of the call
+    name: str  # of the variable; empty: it has none
+    heap: tuple[str, int]
+
+
+_lent: list[Lent] = []
+_lendings = itertools.count()
+
+
+def lend(array: Any, span: Span, nelems: int, ctx: Any, pe: int) -> list[tuple[Any, ...]]:
+    """The effect of reading elements that are on no heap, until ``quiet``."""
+    nbytes, frame = nelems * span.dtype.itemsize, tracebacks.program_frame(sys._getframe(1))
+    if frame is None or nelems > span.nelems or not 0 < nbytes <= _MOST_LENT_BYTES:
+        return []
+    data = bytes(ffi.buffer(ffi.cast("char *", span.address), nbytes))
+    at = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname
+    of = (ctx, pe), at, _variable(frame, array), ("lent", next(_lendings))
+    _lent.append(Lent(array, span.address, data, span.dtype.itemsize, *of))
+    del _lent[:-_MOST_LENT]
+    return [("rq", me, _lent[-1].heap, ((0, nbytes),), ctx, pe)]
+
+
+def _variable(frame: FrameType, array: Any) -> str:
+    """What the program calls an array, or the one that it is a view of."""
+    wanted = [one for one in (array, getattr(array, "base", None)) if one is not None]
+    for variables in (frame.f_locals, frame.f_globals):
+        for name, value in list(variables.items()):
+            if any(value is one for one in wanted):
+                return name
+    return ""
+
+
+def stored_meanwhile() -> Iterator[tuple[Lent, int, int]]:
+    """Arrays that were changed while a put may read them, and the first and the end of the bytes."""
+    for n, one in enumerate(_lent):
+        data = bytes(ffi.buffer(ffi.cast("char *", one.address), len(one.data)))
+        if data != one.data:
+            _lent[n] = one._replace(data=data)
+            differ = np.frombuffer(data, np.uint8) != np.frombuffer(one.data, np.uint8)
+            places = np.flatnonzero(differ) // one.itemsize * one.itemsize
+            yield one, int(places[0]), int(places[-1]) + one.itemsize
+
+
+def give_back(done: Iterable[tuple[Any, ...]]) -> None:
+    """What these effects complete is in use no more."""
+    for _, ctx, pes in [one for one in done if one[0] == "Q"] if _lent else ():
+        _lent[:] = [
+            one
+            for one in _lent
+            if (ctx is not None and one.use[0] != ctx)
+            or (pes is not None and one.use[1] not in pes)
+        ]

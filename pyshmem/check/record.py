@@ -20,7 +20,7 @@ from .._core.arrays import peer_views
 from .._core.errors import UnsupportedError
 from .._core.library import lib, setting_number
 from ..host.collectives.requests import Request
-from ..host.job import runtime
+from ..host.job import runtime, tracebacks
 from ..host.locks import Lock
 from ..host.memory import heap
 from ..host.teams.contexts import Context
@@ -31,6 +31,7 @@ from .delivery import lanes
 from .delivery.taken import is_taken
 from .log import Log, is_internal, is_set_up, now
 from .log import inside as _inside
+from .sites import lines_of
 
 if TYPE_CHECKING:
     from .delivery.held import Held
@@ -147,6 +148,8 @@ def _end() -> None:
     """A job ends: its PEs meet in finalize, and what they have sent is done."""
     global _jobs
     _jobs += 1
+    _tell_of_lent(log())
+    memory.give_back([("Q", None, None)])
     log().write(now(), 0, "finalize", [("Q", None, None), ("E", ("job", _jobs), memory.me)])
     log().flush()
 
@@ -207,23 +210,38 @@ def _call_recorded(
     if is_set_up():
         before, after = effects.orders_nothing(before), _orders_nothing(after)
     recorder = log()
-    if before:
-        recorder.write(now(), 0, name, before)
+    _tell_of_lent(recorder)
+    at = recorder.write(now(), 0, name, before) if before else 0
+    memory.give_back(before)
     delivery = held()
-    if after is None and delivery is None:
-        return function(*args, **named)
-    recorder.flush()
+    if after is not None or delivery is not None:
+        recorder.flush()
     try:
         if delivery is None:
             result = function(*args, **named)
         else:
             result = delivery.call(name, function, bind.bound(args, named), before)
-    except BaseException:
-        recorder.write(now(), 0, name, [("!",)])
+    except BaseException as error:
+        recorder.raised(name, at, error)
         raise
     if after is not None and (behind := after(result)):
         recorder.write(now(), 0, name, behind)
+        memory.give_back(behind)
     return result
+
+
+def _tell_of_lent(recorder: Log) -> None:
+    """What the program has stored to arrays of its own while a put may read them."""
+    for one, low, high in memory.stored_meanwhile():
+        frame = tracebacks.program_frame(sys._getframe(1))
+        file, line, function = one.frame
+        here = frame.f_lineno if frame is not None and frame.f_code.co_filename == file else line
+        made, stored = lines_of(one.name, file, line, here)
+        size, nbytes = one.itemsize, len(one.data)
+        block = ("M", one.heap, 0, nbytes, 1, size, (nbytes // size,), True, False)
+        recorder.write_at(now(), 0, recorder.number(file, made, function), "array", [block])
+        store = ("w", memory.me, one.heap, ((low, high),), None)
+        recorder.write_at(now(), 0, recorder.number(file, stored, function), "store", [store])
 
 
 def _orders_nothing(after: Any) -> Any:
@@ -257,7 +275,9 @@ def _allocating(name: str, function: Any) -> Any:
         if name == "realloc":
             before += _given_up(*args[:1], **named)
         shown = args[0] if name == "allocate" and args else name
+        _tell_of_lent(recorder)
         recorder.write(now(), 0, shown, before)
+        memory.give_back(before)
         recorder.flush()
         _inside.call = True
         delivery = held()

@@ -40,7 +40,7 @@ class Report(NamedTuple):
 
     kind: str
     pe: int  # whose memory it is
-    heap: str  # host, device, or registered
+    heap: str  # host, device, registered, or own: an array of the program's
     first: Side
     second: Side
     why: str
@@ -48,8 +48,7 @@ class Report(NamedTuple):
 
     def text(self) -> str:
         """The report as it is printed."""
-        is_heap = self.heap != "registered"
-        where = f"the {self.heap} heap" if is_heap else "a registered array"
+        where = _ARRAYS.get(self.heap, f"the {self.heap} heap")
         lines = [
             f"{self.kind} in {where} of PE {self.pe}",
             f"  {self.first.text()}",
@@ -60,6 +59,10 @@ class Report(NamedTuple):
             f"  {self.remedy}",
         ]
         return "\n".join(lines)
+
+
+#: What no heap has.
+_ARRAYS = {"registered": "a registered array", "own": "an ordinary array"}
 
 
 class Found(NamedTuple):
@@ -133,7 +136,7 @@ def _report(engine: Engine, sites: Sites, race: Race) -> Report | None:
         return None  # both are the library's own
     why, remedy = _advice(engine, race, first, second)
     kind = _KINDS.get(race.rule) or _kind(race)
-    name = ("host", "device")[heap] if isinstance(heap, int) else "registered"
+    name = ("host", "device")[heap] if isinstance(heap, int) else _heap_of_arrays(heap)
     return Report(kind, pe, name, first, second, why, remedy)
 
 
@@ -143,6 +146,11 @@ def _side(engine: Engine, sites: Sites, access: Access, race: Race) -> Side:
     routine = access.routine
     which = elements(sites, race.block, race.low, race.high)
     return Side(pe, access.thread, routine, mode, sites.of[access.site], which)
+
+
+def _heap_of_arrays(heap: Any) -> str:
+    """Of an array that is a heap by itself: registered, or in use by a put."""
+    return "own" if isinstance(heap, tuple) and heap[0] == "lent" else "registered"
 
 
 def _kind(race: Race) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
 import os
 from typing import NamedTuple
@@ -64,14 +65,59 @@ def _name_of(site: Site) -> str:
     """What the program calls an array, from the line that made it."""
     line = linecache.getline(site.file, site.line).strip()
     try:
-        made = ast.parse(line).body[0]
-    except (SyntaxError, IndexError, ValueError):
-        made = None
-    if isinstance(made, ast.Assign | ast.AnnAssign):
-        target = made.targets[0] if isinstance(made, ast.Assign) else made.target
+        made = [one for one in ast.parse(line).body if isinstance(one, ast.Assign | ast.AnnAssign)]
+    except (SyntaxError, ValueError):
+        made = []
+    if len(made) == 1:  # of several nobody knows which
+        target = made[0].targets[0] if isinstance(made[0], ast.Assign) else made[0].target
         if not isinstance(target, ast.Tuple):
             return ast.unparse(target)
     return f"(array of {os.path.basename(site.file)}:{site.line})"
+
+
+#: Methods and functions of NumPy that store to the array.
+_STORE = frozenset(("fill", "sort", "put", "itemset", "partition", "resize", "copyto", "place"))
+
+
+@functools.cache
+def _stores(file: str) -> dict[str, tuple[list[int], list[int]]]:
+    """By variable, of a file: the lines that make one of that name, and those that store to it."""
+    found: dict[str, tuple[list[int], list[int]]] = {}
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return found
+
+    def note(node: ast.AST | None, is_store: bool) -> None:
+        while isinstance(node, ast.Subscript | ast.Attribute | ast.Starred):
+            node, is_store = node.value, True
+        for one in node.elts if isinstance(node, ast.Tuple | ast.List) else ():
+            note(one, False)
+        if isinstance(node, ast.Name):
+            found.setdefault(node.id, ([], []))[is_store].append(node.lineno)
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                note(target, False)
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign):
+            note(node.target, isinstance(node, ast.AugAssign))
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _STORE:
+            for one in (getattr(node.func, "value", None), *node.args[:1]):
+                note(one, True)
+    return found
+
+
+def lines_of(name: str, file: str, call: int, now: int) -> tuple[int, int]:
+    """Of an array by its variable's name: the line that made it, and the last that stored to it.
+
+    That one was at work since the line ``call``, before the line ``now``; where the program does not say
+    so in plain words, these two.
+    """
+    made, stored = _stores(file).get(name, ([], []))
+    before = [line for line in made if line <= call]
+    since = [line for line in stored if (call < line <= now if call < now else line <= now)]
+    return max(before, default=call), max(since or stored, default=now)
 
 
 def shown(site: Site) -> str:

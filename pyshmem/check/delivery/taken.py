@@ -31,8 +31,8 @@ _STRIDED = frozenset(("iput", "ibput"))
 def is_taken(name: str, given: Given) -> bool:
     """Would the routine raise nothing? What the checker knows has been looked at: PEs, and the heap."""
     try:
-        if "ctx" in given:
-            context_of(given["ctx"])
+        if "ctx" in given and not context_of(given["ctx"]).handle:
+            raise ValueError  # it was destroyed
         if name in _STRIDED:
             _check_strided(given)
         elif name in _PUTS:
