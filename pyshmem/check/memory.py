@@ -332,7 +332,7 @@ class Lent(NamedTuple):
     use: tuple[Any, int]  # context, and PE that it goes to
     frame: tuple[str, int, str]  # file, line and function of the call
     name: str  # of the variable; empty: it has none
-    heap: tuple[str, int]
+    heap: tuple[str, int, int]
 
 
 _lent: list[Lent] = []
@@ -346,7 +346,7 @@ def lend(array: Any, span: Span, nelems: int, ctx: Any, pe: int) -> list[tuple[A
         return []
     data = bytes(ffi.buffer(ffi.cast("char *", span.address), nbytes))
     at = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname
-    of = (ctx, pe), at, _variable(frame, array), ("lent", next(_lendings))
+    of = (ctx, pe), at, _variable(frame, array), ("lent", me, next(_lendings))
     _lent.append(Lent(array, span.address, data, span.dtype.itemsize, *of))
     del _lent[:-_MOST_LENT]
     return [("rq", me, _lent[-1].heap, ((0, nbytes),), ctx, pe)]
@@ -360,6 +360,12 @@ def _variable(frame: FrameType, array: Any) -> str:
             if any(value is one for one in wanted):
                 return name
     return ""
+
+
+def lent_by(effects: list[tuple[Any, ...]]) -> Iterator[Lent]:
+    """Arrays that these effects read until ``quiet``, of those on no heap."""
+    if _lent and any(one[0] == "rq" and one[2] == _lent[-1].heap for one in effects):
+        yield _lent[-1]
 
 
 def stored_meanwhile() -> Iterator[tuple[Lent, int, int]]:

@@ -211,6 +211,7 @@ def _call_recorded(
         before, after = effects.orders_nothing(before), _orders_nothing(after)
     recorder = log()
     _tell_of_lent(recorder)
+    _name_lent(recorder, before)
     at = recorder.write(now(), 0, name, before) if before else 0
     memory.give_back(before)
     delivery = held()
@@ -230,16 +231,23 @@ def _call_recorded(
     return result
 
 
+def _name_lent(recorder: Log, effects: list[tuple[Any, ...]]) -> None:
+    """Arrays on no heap that a call has in use behind its return: what they are, and the line."""
+    for one in memory.lent_by(effects):
+        file, line, function = one.frame
+        size, nbytes = one.itemsize, len(one.data)
+        block = ("M", one.heap, 0, nbytes, 1, size, (nbytes // size,), True, False)
+        made, _ = lines_of(one.name, file, line, line)
+        recorder.write_at(now(), 0, recorder.number(file, made, function), "array", [block])
+
+
 def _tell_of_lent(recorder: Log) -> None:
     """What the program has stored to arrays of its own while a put may read them."""
     for one, low, high in memory.stored_meanwhile():
         frame = tracebacks.program_frame(sys._getframe(1))
         file, line, function = one.frame
         here = frame.f_lineno if frame is not None and frame.f_code.co_filename == file else line
-        made, stored = lines_of(one.name, file, line, here)
-        size, nbytes = one.itemsize, len(one.data)
-        block = ("M", one.heap, 0, nbytes, 1, size, (nbytes // size,), True, False)
-        recorder.write_at(now(), 0, recorder.number(file, made, function), "array", [block])
+        _, stored = lines_of(one.name, file, line, here)
         store = ("w", memory.me, one.heap, ((low, high),), None)
         recorder.write_at(now(), 0, recorder.number(file, stored, function), "store", [store])
 
