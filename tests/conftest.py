@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from environment import clean_environment, listing, processes_of
 
+#: Programs that tests run are no tests, whatever their names.
+collect_ignore_glob = ["check/*/*"]
 RunCommand = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
