@@ -19,7 +19,14 @@ MADE = {"_native.c", "ishmemx_contract.h", "pysh_contract.h", "pysh_settings.h",
 #: Of other projects, and of examples.
 FOREIGN = {
     *("hello.py", "script.py", "path/to/_native.c", "path/to/ishmemx.h"),
-    *("cuda.h", "dlpack.h", "math.h", "cooperative_groups/details/sync.h", "signal.py"),
+    *(
+        "cuda.h",
+        "dlpack.h",
+        "math.h",
+        "cooperative_groups/details/sync.h",
+        "signal.py",
+        "secrets.py",
+    ),
     *("TCPStoreBackend.hpp", "store_based_barrier.hpp"),
 }
 THERE = {
