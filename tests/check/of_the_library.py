@@ -37,7 +37,14 @@ _NORM = "fused/all_reduce_norm"
 _SLOTS = (("moves exchanges", 2), ("moves experts", 2), ("PYSHMEM_P2P=0 moves few", 2))
 _EXPERTS = (("moves experts", 2), ("moves quantised", 2))
 #: With far peers words and elements are requests to the host.
-_TILES = (("tiles", 2), ("PYSHMEM_P2P=0 tiles", 2), ("PYSHMEM_P2P=0 tiles", 4), ("PYSHMEM_P2P=0 told", 2), ("told", 2))
+_FAR = "PYSHMEM_P2P=0"
+_TILES = (
+    ("tiles", 2),
+    (f"{_FAR} tiles", 2),
+    (f"{_FAR} tiles", 4),
+    (f"{_FAR} told", 2),
+    ("told", 2),
+)
 #: By file of the package: programs with settings and arguments, and PEs; the first that tells ends it.
 FILES: dict[str, tuple[tuple[str, int], ...]] = {
     "triton/ordering.py": _TILES,
