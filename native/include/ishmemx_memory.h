@@ -32,8 +32,8 @@ typedef struct {
  * does not synchronise. align 0 means 64. Zeroed when `zero` is set. Ends with a barrier. */
 ISHMEMX_API int ishmemx_malloc(int heap, size_t nbytes, size_t align, int zero, void **block_p);
 /* The same; errors and reports of those who wait call it `routine`, of at most 23 characters. `contents`, such as
- * "shape (4,) float64", or NULL: what is to lie there, which is equal on all PEs too, and with it nbytes 0
- * synchronises; behind a newline what the program calls it, which PEs may do otherwise. */
+ * "shape (4,) float64", or NULL: what is to lie there, which is equal on all PEs too; behind a newline what
+ * the program calls it, which PEs may do otherwise. */
 ISHMEMX_API int ishmemx_malloc_as(const char *routine, const char *contents, int heap, size_t nbytes, size_t align,
                                   int zero, void **block_p);
 /* The same, filled with `values`, which each PE has for itself, again and again, before any PE goes on. */

@@ -265,7 +265,7 @@ OF_TORCH = _by_name(
      "put get put_signal quiet fence"),
     ("it is of torch.distributed._symmetric_memory, whose memory is of pyshmem's heap after "
      "pyshmem.interop.torch.use_symmetric_memory()",
-     "rendezvous symm_mem symmetric_memory enable_symm_mem_for_group is_symm_mem_enabled_for_group "
+     "rendezvous symm_mem enable_symm_mem_for_group is_symm_mem_enabled_for_group "
      "set_backend get_symm_mem_workspace"),
     ("pyshmem.interop.torch.pool() makes torch's own tensors symmetric",
      "get_mem_pool mem_pool MemPool use_mem_pool"),

@@ -353,13 +353,6 @@ static int allocate(ask_t *ask, const fill_t *fill, void **block_p) {
     return ISHMEMX_OK;
 }
 
-/* An array without elements takes no memory, but others may ask for some in the same call. */
-static int allocate_nothing(ask_t *ask) {
-    ask->ordinal = pysh_heaps.ordinal + 1;
-    ask->has_released = pysh_release_pending();
-    return agree(ask->routine, ask, NULL);
-}
-
 static int malloc_filled(const char *routine, const char *contents, int heap, size_t nbytes, size_t align,
                          const fill_t *fill, void **block_p) {
     ask_t ask = {.heap = heap, .nbytes = nbytes, .align = align ? align : PYSH_ALLOCATOR_GRAIN};
@@ -376,7 +369,7 @@ static int malloc_filled(const char *routine, const char *contents, int heap, si
             "align is %zu; the %s heap lies at other addresses on other PEs, the same up to an align of %llu", align,
             pysh_heap_name(heap), (unsigned long long)pysh_heaps.max_align[heap]);
     *block_p = NULL;
-    if (nbytes == 0 && !contents)
+    if (nbytes == 0)
         return ISHMEMX_OK;
     if (fill)
         ask.zero = fill->values ? FILLED : ZEROED;
@@ -385,7 +378,7 @@ static int malloc_filled(const char *routine, const char *contents, int heap, si
     malloc_describe(&ask, routine, contents);
     if ((status = claim_all(ask.routine, &ask)))
         return status;
-    status = nbytes ? allocate(&ask, fill, block_p) : allocate_nothing(&ask);
+    status = allocate(&ask, fill, block_p);
     return unclaim_all(status);
 }
 

@@ -136,14 +136,13 @@ def allocate(
     extents = _extents(shape)
     nbytes = _nbytes(extents, kind)
     on_gpu = heap == "device" and job.device == "cuda"
-    cell = owned(lib.end_block)
-    contents = what_for.encode() or _contents(extents, kind)
-    if not nbytes:
-        check(lib.ishmemx_malloc_as(routine.encode(), contents, number, 0, align, False, cell))
+    if not nbytes:  # no allocation: nobody waits
         if on_gpu:
             return cupy_arrays.array_over(0, 0, None, extents, kind)
         return SymmetricArray(extents, kind, buffer=_nothing_on(number))
+    cell = owned(lib.end_block)
     name, line = names.name_here() if names.compared() else ("", sites.OWN)
+    contents = what_for.encode() or _contents(extents, kind)
     contents += f"\n{name}".encode() if name else b""
     what = routine.encode(), contents, number, nbytes, align
     if values is _NONE and not zero and unset is not None:

@@ -61,7 +61,7 @@ with pyshmem.init() as job:
     # PEs that make other tensors, also of as many bytes, are told which, in torch's words.
     for name, makes, one, two in (
         ("zeros", lambda: symmetric.zeros(4 + me, heap=heap), "(4,) float32", "(5,) float32"),
-        ("empty", lambda: symmetric.empty(4 * me, heap=heap), "(0,) float32", "(4,) float32"),
+        ("empty", lambda: symmetric.empty(4 * me + 1, heap=heap), "(1,) float32", "(5,) float32"),
         ("rand", lambda: symmetric.rand(2 + me, 3 - me, heap=heap), "(2, 3) float32", "(3, 2) float32"),
         ("tensor", lambda: symmetric.tensor([1.0, me][: 1 + me], heap=heap),
          "(1,) float32", "(2,) float32"),
