@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import inspect
 import sys
 import threading
 from collections.abc import Callable
@@ -271,12 +272,15 @@ def _allocating(name: str, function: Any) -> Any:
 
     What the library allocates for itself, some first call of its own, is no barrier of the program's.
     """
+    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
         outer = getattr(_inside, "call", False)
         recorder, internal = log(), is_internal(_MEMORY)
-        is_set = internal or name != "allocate" or bool(named.get("zero")) or "values" in named
+        given = signature.bind(*args, **named).arguments
+        zero = bool(given.get("zero"))
+        is_set = internal or name != "allocate" or zero or "values" in given
         before, behind = effects.meet_all()
         if (internal or outer) and not check_log.internals:
             before, behind = (effects.orders_nothing(one) for one in (before, behind))
@@ -299,7 +303,7 @@ def _allocating(name: str, function: Any) -> Any:
             _inside.call, heap.unset = outer, None
         if not is_set and array.nbytes:
             memory.know_unwritten(memory.Span(array).address, array.nbytes)
-        made = memory.allocated(array, zero=bool(named.get("zero")), internal=internal)
+        made = memory.allocated(array, zero=zero, internal=internal)
         if made is not None:
             recorder.write(now(), 0, shown, [*behind, made])
         return array
