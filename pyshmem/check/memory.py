@@ -362,17 +362,18 @@ def _variable(frame: FrameType, array: Any) -> str:
     return ""
 
 
-def lent_by(effects: list[tuple[Any, ...]]) -> Iterator[Lent]:
-    """Arrays that these effects read until ``quiet``, of those on no heap."""
-    if _lent and any(one[0] == "rq" and one[2] == _lent[-1].heap for one in effects):
-        yield _lent[-1]
+def lent_by(effects: list[tuple[Any, ...]]) -> Lent | None:
+    """The array on no heap that these effects read until ``quiet``: the one that was lent last."""
+    last = _lent[-1] if _lent else None
+    return last if last and any(one[:3] == ("rq", me, last.heap) for one in effects) else None
 
 
 def stored_meanwhile() -> Iterator[tuple[Lent, int, int]]:
     """Arrays that were changed while a put may read them, and the first and the end of the bytes."""
     for n, one in enumerate(_lent):
-        data = bytes(ffi.buffer(ffi.cast("char *", one.address), len(one.data)))
-        if data != one.data:
+        there = ffi.buffer(ffi.cast("char *", one.address), len(one.data))
+        if there != one.data:  # compared where it lies: this is asked at each call
+            data = bytes(there)
             _lent[n] = one._replace(data=data)
             differ = np.frombuffer(data, np.uint8) != np.frombuffer(one.data, np.uint8)
             places = np.flatnonzero(differ) // one.itemsize * one.itemsize

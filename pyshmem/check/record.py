@@ -233,13 +233,14 @@ def _call_recorded(
 
 
 def _name_lent(recorder: Log, effects: list[tuple[Any, ...]]) -> None:
-    """Arrays on no heap that a call has in use behind its return: what they are, and the line."""
-    for one in memory.lent_by(effects):
-        file, line, function = one.frame
-        size, nbytes = one.itemsize, len(one.data)
-        block = ("M", one.heap, 0, nbytes, 1, size, (nbytes // size,), True, False)
-        made, _ = lines_of(one.name, file, line, line)
-        recorder.write_at(now(), 0, recorder.number(file, made, function), "array", [block])
+    """The array on no heap that a call has in use behind its return: what it is, and the line."""
+    if (one := memory.lent_by(effects)) is None:
+        return
+    file, line, function = one.frame
+    size, nbytes = one.itemsize, len(one.data)
+    block = ("M", one.heap, 0, nbytes, 1, size, (nbytes // size,), True, False)
+    made, _ = lines_of(one.name, file, line, line)
+    recorder.write_at(now(), 0, recorder.number(file, made, function), "array", [block])
 
 
 def _tell_of_lent(recorder: Log) -> None:
