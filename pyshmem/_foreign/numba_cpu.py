@@ -12,7 +12,7 @@ import operator
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import llvmlite.binding as ll
 from llvmlite import ir as llvm
@@ -38,6 +38,8 @@ from numba.core.typing import signature
 from numba.np import numpy_support
 
 from .hooks import Hook
+
+T = TypeVar("T")
 
 #: Numba's types say nothing of what it compiles functions with.
 _FunctionCompiler: Any = vars(dispatcher)["_FunctionCompiler"]
@@ -309,6 +311,23 @@ def result_of(
         reload_init=(),
         metadata={},
     )
+
+
+# -- room for calls ------------------------------------------------------------------------------
+
+
+def with_room(function: Callable[..., T], *given: Any) -> T:
+    """``function(*given)``, with 512 KiB in one piece for the frames of what it calls.
+
+    CPython keeps frames in pieces of 16 KiB, and maps the next one, and unmaps it, each time that a call
+    crosses a piece's end. Numba compiles what a function calls while it is at that function, so its
+    loops lie deep, and some lie across an end: hundreds of thousands of times a page that was cleared.
+    """
+    return function(*given)
+
+
+# A frame of more than 512 KiB, of which nothing is touched, is in a piece of 1 MiB.
+with_room.__code__ = with_room.__code__.replace(co_stacksize=(512 << 10) // 8)
 
 
 # -- indices -------------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ class Compiled:
     def _compiled(self, kinds: Any, name: str) -> tuple[_Launcher, store.Code | None]:
         """Raises: what is refused is told in a few lines, in the simulator's if it says so."""
         try:
-            return self._compile(kinds, name)
+            return numba_cpu.with_room(self._compile, kinds, name)
         except Exception as error:
             failed = error
         source.check(self.kernel.fn, False)
