@@ -84,7 +84,7 @@ with pyshmem.init(heap_size="64M") as job:
             pyshmem.zeros(8)  # and drops it, so that calls that free have more meetings
             grown = pyshmem.full(10, me, dtype=np.int64) if "grown" in call else None
             begun = False
-            # It is late for the barrier until PE 0 has left one, so that one call at least is made again.
+            # It is late for the barrier until PE 0 has left one: so one call at least is made again.
             while name == "barrier_all" and me == n - 1 and not seen[0]:
                 time.sleep(0.005)
             while True:
