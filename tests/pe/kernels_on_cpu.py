@@ -49,6 +49,12 @@ def of_math(x, y, out, singles):
 
 
 @cuda.jit
+def rounds(singles, digits):
+    i = cuda.grid(1)
+    singles[i] = round(singles[i], digits[i])
+
+
+@cuda.jit
 def meetings(out, real, flags):
     i = cuda.grid(1)
     out[i, 0] = cuda.shfl_xor_sync(0xFFFFFFFF, i, 1)
@@ -322,6 +328,11 @@ def check_math() -> None:
     assert np.isnan(out[3, :2]).all()
     assert out[3, 2:4].tolist() == [0, math.inf]
     assert (singles == np.fmod(np.arange(6, dtype=np.float32), np.float32(0.1))).all()
+    digits = np.array([3, 1, 2, -2, 0])
+    singles = np.array([0.3425, 0.25, 0.375, 1250, 2.5], np.float32)  # float32(0.3425) is above
+    wanted = [np.float32(round(x, n)) for x, n in zip(singles.tolist(), digits, strict=True)]
+    rounds[1, 5](singles, digits)
+    assert singles.tolist() == wanted
 
 
 def check_debug_kernels() -> None:

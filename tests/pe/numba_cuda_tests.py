@@ -5,11 +5,11 @@
 
 Each module of ``numba.cuda.tests.cudapy`` runs in a process of its own (of ``MODULE@I/N`` every N-th
 test, from the I-th), where ``pyshmem.device`` is imported first; a line for each test that failed, with
-the last of its error, and a line of sums. Tests
-that numba-cuda skips in its simulator stay skipped; with ``--more`` those run that are not about
-compilers for GPUs, and are counted apart. Of the tests that compile each function of libdevice to PTX
-the PTX stays out: the function is compiled for the device, and what it was to be searched for is said to
-be there. Needs filecheck beside what tests need here.
+the last of its error or why it does, and a line of sums; the exit status is 1 when one failed that
+``REASONS`` does not name. Tests that numba-cuda skips in its simulator stay skipped; with ``--more``
+those run that are not about compilers for GPUs, and are counted apart. Of the tests that compile each
+function of libdevice to PTX the PTX stays out: the function is compiled for the device, and what it was
+to be searched for is said to be there. Needs filecheck beside what tests need here.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 TESTS = "numba.cuda.tests.cudapy"
 #: The mark of a test that numba-cuda's simulator skips.
@@ -48,6 +50,27 @@ OF_COMPILERS_FOR_GPUS = (
     "launch bounds", "lineinfo", "link", "lto", "nvjitlink", "optimize", "performance", "ptx",
     "pickling", "windows",
 )  # fmt: skip
+#: Tests of which it is known why they fail, by device. Names of tests begin with these.
+_REFUSED_THERE = "it expects what only numba-cuda's simulator refuses: here the alignment is kept"
+REASONS = {
+    ("sim", "test_array_alignment.TestCudasimUnsupportedAlignment"): _REFUSED_THERE,
+    ("cpu", "test_array_alignment.TestCudasimUnsupportedAlignment"): _REFUSED_THERE,
+    ("cpu", "test_array_methods.TestCudaArrayMethods.test_array_copy"): (
+        "kernels on CPUs allocate nothing"
+    ),
+    ("cpu", "test_exception.TestException.test_zero_division_error_in_debug"): (
+        "as on a GPU the error is a ZeroDivisionError, the simulator's is another"
+    ),
+    ("cpu", "test_stream_api.TestStreamAPI.test_external_stream_simulator_unavailable"): (
+        "it expects what only numba-cuda's simulator refuses"
+    ),
+}
+
+
+def reason_of(device: str, test: str) -> str:
+    """Why this test fails, if it is known; else empty."""
+    found = (why for (where, name), why in REASONS.items() if where == device and name in test)
+    return next(found, "")
 
 
 class _Outcome(unittest.TestResult):
@@ -125,9 +148,15 @@ def compile_libdevice(module: Any) -> None:
     setattr(case, MORE, True)
 
 
-def give_bfloat16(module: Any) -> None:
-    """Have its tests find the functions that they do not import under numba-cuda's simulator."""
+def give_bfloat16(module: Any, more: bool) -> None:
+    """Have its tests find the functions that they do not import under numba-cuda's simulator.
+
+    There they skip themselves, by what they ask of the device: so they do here but for ``more``.
+    """
     if not hasattr(module, "TestBfloat16HighLevelBindings"):
+        return
+    if not more:
+        module.TestBfloat16HighLevelBindings.__unittest_skip__ = True
         return
     names = vars(importlib.import_module("numba.cuda.bf16"))
     vars(module).update({name: value for name, value in names.items() if name[0] != "_"})
@@ -159,11 +188,16 @@ def run_here(module: str, file: str, more: bool) -> None:
         take_more()
     outcome = _Outcome()
     module, _, part = module.partition("@")
-    found = importlib.import_module(f"{TESTS}.{module}")
+    try:
+        found = importlib.import_module(f"{TESTS}.{module}")
+    except (unittest.SkipTest, pytest.skip.Exception) as error:  # the whole module
+        Path(file).write_text(json.dumps([[module, "skipped", str(error)]]))
+        return
     have_programs_import_pyshmem(found)
-    if more and os.environ["PYSHMEM_DEVICE"] == "cpu":
-        compile_libdevice(found)
-        give_bfloat16(found)
+    if os.environ["PYSHMEM_DEVICE"] == "cpu":
+        give_bfloat16(found, more)
+        if more:
+            compile_libdevice(found)
     tests = list(_tests(unittest.defaultTestLoader.loadTestsFromModule(found)))
     first, _, step = part.partition("/")
     unittest.TestSuite(tests[int(first or 0) :: int(step or 1)]).run(outcome)
@@ -221,11 +255,14 @@ def main() -> None:
             kept += rows
             if options.rows:
                 Path(options.rows).write_text(json.dumps(kept, indent=0))
-            sums.update(what for _, what, _ in rows)
             for test, what, why in rows:
                 if what.endswith("failed"):
-                    print(f"{test}: {' '.join(why.split())[:200]}", flush=True)
+                    known = reason_of(options.device, test)
+                    what = f"{what}, known" if known else what
+                    print(f"{test}: {known or ' '.join(why.split())[:200]}", flush=True)
+                sums[what] += 1
     print(dict(sums))
+    sys.exit(any(what.endswith("failed") for what in sums))
 
 
 if __name__ == "__main__":

@@ -582,6 +582,15 @@ for _kind in types.integer_domain:
             _shift(_called, False, _kind, _count)
 
 
+@OWN.lower(round, types.float32, types.Integer)
+def _round(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """To so many digits by float64, as on GPUs: what lies near a half of them is told from it."""
+    wide = signature(types.float64, types.float64, sig.args[1])
+    value = context.cast(builder, args[0], types.float32, types.float64)
+    found = context.get_function(round, wide)(builder, [value, args[1]])
+    return context.cast(builder, found, types.float64, sig.return_type)
+
+
 @overload_method(types.Integer, "bit_count", target=NAME)
 def _bit_count(value: Any) -> Any:
     popc = LANGUAGE["popc"]
