@@ -30,6 +30,19 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Job]]:
 
 
 @pytest.fixture(scope="session")
+def kept(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> dict[str, str]:
+    """Machine code of kernels on CPUs, kept by all tests of a run, whichever process has them.
+
+    Not in the user's folder: what is compiled with nothing kept is seen in every run.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if hasattr(request.config, "workerinput") else base
+    return {"PYSHMEM_CACHE_DIR": str(shared / "kernels")}
+
+
+@pytest.fixture(scope="session")
 def compile_c(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """``compile_c(text, *options)``: a C program, with the flags that users ask for."""
     info = [sys.executable, "-m", "pyshmem", "info", "--cflags", "--libs"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Device cpu: kernels compiled for the CPU, and what of the device suite runs there."""
+"""Device cpu: kernels compiled for the CPU. The device suite there: ``test_suites_on_cpu.py``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-SUITE = HERE.parent / "spmd" / "device"
 
 TRAFFIC = """
 import numpy as np
@@ -348,12 +347,6 @@ except Exception as error:
 """
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Machine code is kept between the tests of this file, and not in the user's folder."""
-    return {"PYSHMEM_CACHE_DIR": str(tmp_path_factory.mktemp("kernels"))}
-
-
 @pytest.mark.parametrize("threads", ["1", "3"])
 def test_kernels_on_cpus_have_the_names_of_numba_cuda(
     threads: str, run_pes: Callable, kept: dict[str, str]
@@ -434,7 +427,7 @@ def test_machine_code_is_named_by_all_that_makes_it(run_command: Callable) -> No
 def test_kernels_on_cpus_communicate(setting: str, run_pes: Callable, kept: dict[str, str]) -> None:
     name, _, value = setting.partition("=")
     environment = {**kept, f"PYSHMEM_{name}": value}
-    program = Path(kept["PYSHMEM_CACHE_DIR"]) / "traffic.py"  # the same file each time
+    program = Path(kept["PYSHMEM_CACHE_DIR"]).with_name("traffic.py")  # the same file each time
     program.write_text(TRAFFIC)
     done = run_pes(3, program, timeout=200, device="cpu", env=environment, check=True)
     assert done.stdout.split() == ["ok"] * 3
@@ -525,35 +518,6 @@ def test_random_kernels_do_what_numpy_does(
     program = HERE / "random_kernels.py"
     done = run_pes(1, program, seeds, timeout=900, device=device, env=kept, check=True)
     assert done.stdout.strip() == f"0 of {seeds[1]} differ"
-
-
-#: Files of the device suite that run in every test. Most of their time is the compiler's.
-FILES = ["faults", "locks", "messages", "old_replies", "loads_beside_kernels", "paths", "signals"]
-#: More than a quarter of an hour of compilation each; see docs/howto/cpu.md.
-TOO_LONG = ["collectives_reduce", "verdicts"]
-NAMES = {path.stem.removeprefix("test_") for path in SUITE.glob("test_*.py")}
-LONG = sorted(NAMES - {*FILES, *TOO_LONG})
-
-
-@pytest.mark.long
-def test_no_routine_writes_on_cpus_to_what_is_read_only(
-    run_pes: Callable, kept: dict[str, str]
-) -> None:
-    options = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "read_only"]
-    program = str(SUITE / "test_verdicts.py")
-    done = run_pes(1, program, timeout=900, device="cpu", options=options, env=kept)
-    assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.timeout(1000)
-@pytest.mark.parametrize(
-    "name", [*FILES, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)]
-)
-def test_the_device_suite_on_cpus(name: str, run_pes: Callable, kept: dict[str, str]) -> None:
-    options = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
-    program = str(SUITE / f"test_{name}.py")
-    done = run_pes(2, program, timeout=900, device="cpu", options=options, env=kept)
-    assert done.returncode == 0, done.stdout
 
 
 #: Each kernel of ``unit/kernel_sources.py`` for itself. Numba's CPU stores a float as an integer.

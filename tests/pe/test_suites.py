@@ -52,9 +52,21 @@ def test_host_suite_on_both_heaps(n_pes: int, run_command: RunCommand) -> None:
     run_suite("host", n_pes, "sim", run_command, only=SHORT["host"])
 
 
-@pytest.mark.parametrize("n_pes", [3, 4])  # 1 PE in test_suites_of_one_pe, 2 through short rings
-def test_device_suite_in_the_simulator(n_pes: int, run_command: RunCommand) -> None:
-    run_suite("device", n_pes, "sim", run_command, only=SHORT["device"] if n_pes == 4 else ())
+#: Of the device suite what the simulator alone has, or has more of than kernels compiled for the CPU,
+#: on which all of it runs (``test_suites_on_cpu.py``).
+INTERPRETED = tuple(
+    f"test_{name}.py"
+    for name in ("host_only", "routine_examples", "arguments", "verdicts", "faults", "traps", "ll")
+)
+
+
+@pytest.mark.parametrize(  # 1 PE in test_suites_of_one_pe, 2 through short rings
+    ("n_pes", "only"), [(3, INTERPRETED), (4, SHORT["device"])]
+)
+def test_device_suite_in_the_simulator(
+    n_pes: int, only: tuple[str, ...], run_command: RunCommand
+) -> None:
+    run_suite("device", n_pes, "sim", run_command, only=only)
 
 
 @pytest.mark.parametrize("suite", ["host", "device"])
@@ -70,7 +82,7 @@ def test_a_whole_suite_on_a_heap_that_grows(suite: str, run_command: RunCommand)
 
 
 @pytest.mark.long  # on 2 in checking mode
-@pytest.mark.parametrize("n_pes", [1, 4])
+@pytest.mark.parametrize("n_pes", [1, 3, 4])
 def test_whole_device_suite_in_the_simulator(n_pes: int, run_command: RunCommand) -> None:
     run_suite("device", n_pes, "sim", run_command)
 
