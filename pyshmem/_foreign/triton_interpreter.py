@@ -23,6 +23,23 @@ CALL = Hook(interpreter.InterpretedFunction, "__call__", "self")
 ATOMICS = tuple(Hook(_BUILDER, name, "self") for name in ("create_atomic_cas", "create_atomic_rmw"))
 LOAD = Hook(_BUILDER, "create_masked_load", "self ptrs mask other")
 STORE = Hook(_BUILDER, "create_masked_store", "self ptrs value mask")
+#: What makes pointers: of one, which is the first argument; of one for all places; of two.
+OF_POINTERS = tuple(
+    Hook(_BUILDER, f"create_{name}", f"self {first}")
+    for name, first in (
+        *(("addptr", "ptr"), ("expand_dims", "arg"), ("broadcast", "arg"), ("reshape", "arg")),
+        *(("trans", "arg"), ("unsplat", "arg"), ("bitcast", "src"), ("int_to_ptr", "src")),
+        ("ptr_to_int", "src"),
+    )
+)
+SPLAT = Hook(_BUILDER, "create_splat", "self ret_ty arg")
+SELECT = Hook(_BUILDER, "create_select", "self cond lhs rhs")
+#: What makes the pointers of descriptors, and of block pointers, which not every version has.
+MATERIALIZED = tuple(
+    Hook(getattr(interpreter, name), "materialize_pointers", "self")
+    for name in ("TensorDescHandle", "BlockPointerHandle")
+    if hasattr(interpreter, name)
+)
 #: A constant of bfloat16; not every version has it.
 BFLOAT16 = Hook(_BUILDER, "get_bf16", "self value")
 #: The values of an operand of a scaled product.
@@ -61,6 +78,7 @@ SCOPE = Hook(interpreter, "_LangPatchScope", "")
 
 HOOKS = (
     *(SCOPE, GRID, CALL, *ATOMICS, LOAD, STORE, *SCALED_OPERANDS, *FOLDS),
+    *(*OF_POINTERS, SPLAT, SELECT, *MATERIALIZED),
     *(Hook(interpreter, name, "") for name in _READ),
     *(Hook(memory, name) for name in ("load", "atomic_cas")),
     *(Hook(ir, name) for name in ("ROUNDING_MODE", "PADDING_OPTION", "ATOMIC_OP")),

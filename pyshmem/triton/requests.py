@@ -6,7 +6,7 @@ A program sends one request a call; ``quiet`` completes those that have no reply
 
 import triton.language as tl
 
-from .primitives.backend import device_function
+from .primitives.backend import device_function, touch
 from .primitives.job_constants import bytes_of
 from .primitives.ring import ask, label_word, program_number, settle, tell, to_int64
 from .runtime.constants import (
@@ -40,7 +40,10 @@ def _nbytes(dest, source, nelems):
         "dest and source of a chunk are of one dtype",
     )
     per_element: tl.constexpr = bytes_of(dest.dtype.element_ty)
-    return _one(nelems) * per_element
+    nbytes = _one(nelems) * per_element
+    touch(dest, None, nbytes)
+    touch(source, None, nbytes)
+    return nbytes
 
 
 @device_function

@@ -395,6 +395,16 @@ def test_a_call_in_a_kernel_is_told_the_routine_for_kernels() -> None:
     assert lines[-2].startswith("in simulated kernel k, ")
 
 
+def test_an_index_past_the_end_in_a_kernel_has_the_lines_of_the_program() -> None:
+    pytest.importorskip("numba")
+    for wrong in ("array[9] = 1", "array[0] = array[3, 1]"):
+        code = IN_A_KERNEL.replace("device.put(array, array)", wrong)
+        lines = told_of(code, PYSHMEM_DEVICE="sim")
+        assert [line.split(",")[1] for line in lines if "File" in line] == [" line 11", " line 8"]
+        assert lines[-2].startswith("IndexError: ")
+        assert lines[-1].startswith("in simulated kernel k, ")
+
+
 def test_a_block_of_each_pe_is_told_with_what_it_makes_of_all(job) -> None:
     array = pyshmem.zeros(4)
     told = "nelems is 5 for each of 1 PEs, so source needs 5 elements, but has 4"

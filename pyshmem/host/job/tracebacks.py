@@ -26,6 +26,10 @@ from . import meant_calls
 #: Files of the library begin so.
 PACKAGE = str(Path(__file__).parents[2]) + "/"
 _LIBRARIES = (sysconfig.get_path("stdlib") + "/", "/site-packages/", "<frozen ")
+#: Elements of simulated kernels: NumPy says what is wrong with them, and the program's line has them.
+_ELEMENTS = PACKAGE + "device/leaf/sim/arrays.py"
+#: Between a kernel's line and what refuses it: of the libraries that interpret kernels.
+_INTERPRETERS = ("/triton/runtime/", "/triton/language/", "/numba/cuda/simulator/")
 #: What Python says of a call that does not fit the routine.
 _UNFIT = re.compile(r"^([\w.]+)\(\) (?:takes|missing|got) ")
 #: How notes of errors in kernels begin, and the package that has these kernels' routines.
@@ -40,6 +44,10 @@ _PASSED_ON = re.compile(r"\(\*+[\w.]+(?:, \*\*[\w.]+)?\)$")
 
 def _is_ours(frame: FrameType) -> bool:
     return frame.f_code.co_filename.startswith(PACKAGE)
+
+
+def _interprets(frame: FrameType) -> bool:
+    return any(part in frame.f_code.co_filename for part in _INTERPRETERS)
 
 
 def program_frame(frame: FrameType | None) -> FrameType | None:
@@ -82,10 +90,13 @@ def _own_lines(error: BaseException) -> TracebackType | None:
     last = steps[-1]
     line = linecache.getline(last.tb_frame.f_code.co_filename, last.tb_lineno)
     passed_on = _UNFIT.match(str(error)) and _PASSED_ON.search(line.rstrip())
-    if _is_ours(last.tb_frame) and not (line.lstrip().startswith("raise") or passed_on):
+    told = line.lstrip().startswith("raise") or passed_on
+    if _is_ours(last.tb_frame) and not told and last.tb_frame.f_code.co_filename != _ELEMENTS:
         return error.__traceback__
     made = None
     for step in reversed(kept):
+        if _is_ours(last.tb_frame) and _interprets(step.tb_frame):
+            continue
         made = TracebackType(made, step.tb_frame, step.tb_lasti, step.tb_lineno)
     return made
 

@@ -18,6 +18,7 @@ from ..._foreign.triton_interpreter import get_np_dtype
 from ..runtime import constants as words
 from ..runtime import context as job
 from . import scheduler as interpreter
+from .extents import touch
 from .scheduler import DeviceFunction, Ended, pause
 
 device_function = DeviceFunction
@@ -150,6 +151,7 @@ def reach_pe(pe: Any, op: Any, ctx: Any) -> tl.tensor:
 
 def reach(pointer: Any, nbytes: Any, pe: Any, op: Any, ctx: Any) -> tl.tensor:
     distance, address, size = _distance(number(pe), op, ctx), number(pointer), number(nbytes)
+    touch(pointer, None, size)
     offset = address - _word(ctx, words.HEAP_BASE)
     if offset < 0 or offset + size > _word(ctx, words.HEAP_BYTES):
         fault(ctx, words.FAULT_ADDRESS, op, number(pe), address, size)
@@ -240,6 +242,7 @@ def poll(
     holds = _COMPARISONS[number(cmp)]
     shapes = [_array(value) for value in (active, pointer, cmp_value, pe)]
     actives, addresses, wanted, pes = np.broadcast_arrays(*shapes)
+    touch(pointer, actives, None)
     seen = np.zeros(addresses.shape, get_np_dtype(dtype))
     for place in zip(*np.nonzero(actives), strict=True):
         expected = _cut(int(wanted[place]), nbytes, signed)
@@ -291,6 +294,7 @@ def scan(pointer: Any, nelems: Any, cmp: Any, cmp_value: Any, op: Any, ctx: Any)
     nbytes, signed = dtype.primitive_bitwidth // 8, dtype.is_int_signed()
     holds, expected = _COMPARISONS[number(cmp)], _cut(number(cmp_value), nbytes, signed)
     clock, value = _Wait(ctx, op, -1, cmp), 0
+    touch(pointer, None, number(nelems) * nbytes)
     while True:
         for index in range(number(nelems)):
             value = job.read(number(pointer) + index * nbytes, nbytes, signed)
@@ -316,6 +320,7 @@ def await_host(pointer: Any, least: Any, control: Any, device: Any, op: Any, ctx
 
 
 def fetch(pointer: Any) -> tl.tensor:
+    touch(pointer, None, None)
     pause()  # who looks in a loop lets the other programs run
     dtype = pointer.dtype.element_ty
     value = job.read(number(pointer), dtype.primitive_bitwidth // 8, False)

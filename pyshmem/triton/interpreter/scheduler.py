@@ -29,6 +29,7 @@ from ...host.kernels.host_only import Language, refused, stand_ins_in
 from ...host.teams.team import Team
 from ..runtime import context as job
 from . import bfloat16 as interpreter_types
+from . import extents
 
 #: The module ``record`` while PYSHMEM_CHECK=order.
 RECORD: Any = None
@@ -183,9 +184,9 @@ def _check_argument(name: str, argument: Any) -> None:
         raise TypeError(f"{name}, an argument of the kernel, is {told}")
 
 
-def _argument(argument: Any) -> Any:
+def _argument(name: str, argument: Any) -> Any:
     if isinstance(argument, tuple):
-        items = map(_argument, argument)
+        items = [_argument(f"{name}[{n}]", item) for n, item in enumerate(argument)]
         return type(argument)(*items) if hasattr(argument, "_fields") else tuple(items)
     if not hasattr(argument, "data_ptr") and hasattr(argument, "__array_interface__"):
         argument = job.wrap(argument)
@@ -194,7 +195,9 @@ def _argument(argument: Any) -> Any:
         raise ValueError(
             f"Triton's interpreter was given a tensor on {device}: it needs host memory"
         )
-    return foreign.implicit_cvt(argument)
+    converted = foreign.implicit_cvt(argument)
+    extents.of_argument(name, argument, converted)
+    return converted
 
 
 def _language() -> None:
@@ -219,7 +222,7 @@ def _call(executor: Any, *arguments: Any, **named: Any) -> None:
             for name, value in bound.items():
                 _check_argument(name, value)
             converted = {
-                name: value if name in executor.constexprs else _argument(value)
+                name: value if name in executor.constexprs else _argument(name, value)
                 for name, value in bound.items()
             }
             grid = executor.grid(converted) if callable(executor.grid) else executor.grid
@@ -283,6 +286,7 @@ def install(record: Any = None) -> None:
     if record is not None:
         RECORD = record
         record.install()  # below what lets others run: an atomic's two records are one step
+    extents.install()
     for atomic in foreign.ATOMICS:
         atomic.wrap(lambda plain: _give_way(plain, lambda *_: True))
     foreign.LOAD.wrap(lambda plain: _give_way(plain, lambda *given: given[-1]))

@@ -21,7 +21,7 @@ from ..runtime.constants import (
     REQUEST_P,
     SIGNAL_ADD,
 )
-from .backend import device_function, end_with, fence_all, program_barrier, state
+from .backend import device_function, end_with, fence_all, program_barrier, state, touch
 from .job_constants import bytes_of, has_bits, is_whole
 from .ring import ask_tile, own_ring, settle, tell, tell_tile, to_int64
 
@@ -97,6 +97,7 @@ def _flat(pointer, value):
 
 @device_function
 def _active(pointer, mask):
+    touch(pointer, mask, None)
     if pointer.type.is_block():
         if mask is None:
             return tl.full([pointer.numel], 1, tl.int1)
@@ -253,6 +254,7 @@ def signal_by_proxy(sig_addr, signal, sig_op, pe, op: tl.constexpr, ctx):
     """Updates a signal behind all that the program has stored, and asked for."""
     pe = check_pe(pe, op, ctx)
     address = to_int64(sig_addr)
+    touch(sig_addr, None, None)
     offset = address - state(ctx, HEAP_BASE)
     if (offset < 0) | (offset + 8 > state(ctx, HEAP_BYTES)):
         end_with(FAULT_ADDRESS, op, address, 8, ctx)

@@ -127,6 +127,11 @@ def _prefetch_text(nbytes, wide):
 
 
 @triton.jit
+def touch(pointer, mask, nbytes):
+    """What is about to be touched; the interpreter looks whether it is in the argument's memory."""
+
+
+@triton.jit
 def prefetch(pointers, nbytes: tl.constexpr = None):
     """What is at ``pointers`` comes to the L2 cache; nobody waits for it.
 
