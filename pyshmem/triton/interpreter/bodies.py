@@ -18,7 +18,7 @@ from ..._foreign.triton_interpreter import get_np_dtype
 from ..runtime import constants as words
 from ..runtime import context as job
 from . import scheduler as interpreter
-from .extents import touch
+from .extents import touch as touch
 from .scheduler import DeviceFunction, Ended, pause
 
 device_function = DeviceFunction

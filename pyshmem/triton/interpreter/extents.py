@@ -3,8 +3,10 @@
 
 A pointer keeps the argument that it was made from, through arithmetic, changes of shape and casts. What
 is loaded or stored by it lies in the memory of that argument: all of the array, or the tensor's storage,
-whose part the argument may be, here or where a peer keeps the same. Of pointers that are made of integers
-nothing is known, nor of those that stand for more than one argument: they are taken as they are.
+whose part the argument may be, here or where a peer keeps the same. Of pointers made of integers nothing
+is known, nor of those that stand for more than one argument, nor of one that has gone so far that it is
+another array's by the difference of their addresses: they are taken as they are. The library's own
+kernels go from array to array so, and are not looked at.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from ..._foreign import triton_interpreter as foreign
 from ...host.memory.heap import Block
 from ..runtime import constants as words
 from ..runtime import context as job
+
+_FAR = 1 << 36  # bytes that no wrong index goes
 
 
 class Extent(NamedTuple):
@@ -37,7 +41,7 @@ class Extent(NamedTuple):
 
 def of_argument(name: str, argument: Any, converted: Any) -> None:
     """Has the pointer that Triton made of an argument know its memory."""
-    handle = getattr(converted, "handle", None)
+    handle: Any = getattr(converted, "handle", None)
     array = getattr(argument, "array", argument)
     if hasattr(handle, "base"):  # of a descriptor that the host has made
         handle, array = handle.base, argument.base
@@ -180,10 +184,12 @@ def _outside(
         addresses = addresses[(addresses < low) | (addresses + size > high)]
     if not addresses.size:
         return None
-    # The PE that is meant is the one whose copy is nearest: the heap is much larger than what is missed.
-    near = min(ranges, key=lambda one: min(abs(int(addresses[0]) - end) for end in one[:2]))
-    begin = extent.start + near[2]
-    low, high = near[0] - begin, near[1] - begin
+    # The PE that is meant is the one whose copy is the closest.
+    copy = min(ranges, key=lambda one: min(abs(int(addresses[0]) - end) for end in one[:2]))
+    if min(abs(int(addresses[0]) - end) for end in copy[:2]) > _FAR:
+        return None
+    begin = extent.start + copy[2]
+    low, high = copy[0] - begin, copy[1] - begin
     places = addresses - begin
     behind, before = places[places + size > high], places[places < low]
     if behind.size:

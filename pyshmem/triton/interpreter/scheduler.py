@@ -34,6 +34,8 @@ from . import extents
 #: The module ``record`` while PYSHMEM_CHECK=order.
 RECORD: Any = None
 
+_PACKAGE = __name__.partition(".")[0] + "."
+
 _turn = threading.RLock()  # kernels that several threads launch run one after the other
 
 
@@ -185,8 +187,9 @@ def _check_argument(name: str, argument: Any) -> None:
 
 
 def _argument(name: str, argument: Any) -> Any:
+    """As kernels see it; ``name``: what reports call it, empty in the library's own kernels."""
     if isinstance(argument, tuple):
-        items = [_argument(f"{name}[{n}]", item) for n, item in enumerate(argument)]
+        items = [_argument(name and f"{name}[{n}]", item) for n, item in enumerate(argument)]
         return type(argument)(*items) if hasattr(argument, "_fields") else tuple(items)
     if not hasattr(argument, "data_ptr") and hasattr(argument, "__array_interface__"):
         argument = job.wrap(argument)
@@ -196,7 +199,8 @@ def _argument(name: str, argument: Any) -> Any:
             f"Triton's interpreter was given a tensor on {device}: it needs host memory"
         )
     converted = foreign.implicit_cvt(argument)
-    extents.of_argument(name, argument, converted)
+    if name:
+        extents.of_argument(name, argument, converted)
     return converted
 
 
@@ -221,8 +225,11 @@ def _call(executor: Any, *arguments: Any, **named: Any) -> None:
             scope.set_attr(tl.tensor, "__index__", lambda self: int(self.handle.data.item()))
             for name, value in bound.items():
                 _check_argument(name, value)
+            ours = executor.fn.__module__.startswith(_PACKAGE)
             converted = {
-                name: value if name in executor.constexprs else _argument(name, value)
+                name: value
+                if name in executor.constexprs
+                else _argument("" if ours else name, value)
                 for name, value in bound.items()
             }
             grid = executor.grid(converted) if callable(executor.grid) else executor.grid

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""In the interpreter a tile that leaves the memory of its argument is told, and what stays in it is not."""
+"""In the interpreter a tile that leaves the memory of its argument is told; others are not."""
 
 from __future__ import annotations
 
