@@ -21,7 +21,7 @@ from ...host.memory.heap import Block
 from ..runtime import constants as words
 from ..runtime import context as job
 
-_FAR = 1 << 36  # bytes that no wrong index goes
+_BEYOND = 1 << 36  # bytes that no wrong index goes
 
 
 class Extent(NamedTuple):
@@ -186,7 +186,7 @@ def _outside(
         return None
     # The PE that is meant is the one whose copy is the closest.
     copy = min(ranges, key=lambda one: min(abs(int(addresses[0]) - end) for end in one[:2]))
-    if min(abs(int(addresses[0]) - end) for end in copy[:2]) > _FAR:
+    if min(abs(int(addresses[0]) - end) for end in copy[:2]) > _BEYOND:
         return None
     begin = extent.start + copy[2]
     low, high = copy[0] - begin, copy[1] - begin
