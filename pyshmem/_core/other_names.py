@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import MetaPathFinder
 from opcode import opmap
 from typing import NoReturn
 
@@ -448,3 +449,26 @@ def absent(what: str, instead: str) -> UnsupportedError:
     return (_AbsentImport if importing else _AbsentAttribute)(
         f"{what} is not in pyshmem: {instead}"
     )
+
+
+class _LeftOut(MetaPathFinder):
+    """Is asked behind all other finders, so for modules that are not there."""
+
+    def __init__(self, package: str, called: str, instead: Mapping[str, str]) -> None:
+        self.package, self.called, self.instead = package, called, instead
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
+        package, _, module = name.rpartition(".")
+        if package == self.package and module in self.instead:
+            raise _AbsentImport(f"{self.called}.{module} is not in pyshmem: {self.instead[module]}")
+
+
+def leave_out(package: str, called: str, instead: Mapping[str, str]) -> None:
+    """Modules of another library's package that pyshmem leaves out: who imports one is told why.
+
+    Args:
+        package: of pyshmem, that has the other's names.
+        called: what the other library calls it.
+        instead: what there is, by the modules' names.
+    """
+    sys.meta_path.append(_LeftOut(package, called, instead))

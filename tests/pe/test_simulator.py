@@ -373,3 +373,65 @@ def test_who_waits_in_which_barrier_is_told(device: str, run_pes: Callable) -> N
     ):
         places = line[line.index("threads ") :].split("; ")
         assert sorted(places) == sorted(wanted), line
+
+
+FIRST = """
+import sys, threading, time
+import numpy as np, pyshmem
+from numba import cuda
+from pyshmem import device as shmem
+
+@cuda.jit
+def count(cells, place):
+    shmem.atomic_add(cells[place : place + 1], 1, (shmem.my_pe() + 1) % shmem.n_pes())
+
+@cuda.jit
+def wait(flag, done):
+    shmem.wait_until(flag, shmem.CMP_EQ, 1)
+    done[0] = 7
+
+with pyshmem.init(thread_level=pyshmem.THREAD_MULTIPLE) as job:
+    me, n = job.my_pe, job.n_pes
+    cells, flag, done = (pyshmem.zeros(4, dtype=np.int64, heap="device") for _ in range(3))
+    a = pyshmem.full(4, me + 1, dtype=np.float32, heap="device")
+    b = pyshmem.zeros(4 * n, dtype=np.float32, heap="device")
+    views = [shmem.as_argument(array) for array in (cells, flag, done)]
+    begin, failed = threading.Barrier(4), []
+    def first(place):
+        try:
+            begin.wait()
+            count[1, 1](views[0], place)
+        except BaseException as error:
+            failed.append(error)
+    threads = [threading.Thread(target=first, args=(place,)) for place in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    pyshmem.barrier_all()
+    assert not failed and (pyshmem.to_numpy(cells) == 1).all(), failed
+    waiting = threading.Thread(target=lambda: wait[1, 1](views[1][:1], views[2]))
+    waiting.start()
+    # Each for the first time, while the kernel waits.
+    pyshmem.sum_reduce(b[:4], a)
+    pyshmem.fcollect(b, a)
+    pyshmem.broadcast(b[:4], a, n - 1)
+    pyshmem.max_reduce_scatter(a[:1], b[:n])
+    pyshmem.sum_inscan(b[:4], a)
+    pyshmem.barrier_all()
+    assert waiting.is_alive()
+    pyshmem.p(flag, 1, me)
+    waiting.join(30)
+    cuda.synchronize()
+    assert pyshmem.to_numpy(done)[0] == 7
+    pyshmem.barrier_all()
+    print("right")
+"""
+
+
+@pytest.mark.parametrize("device", ["sim", "cpu"])
+def test_threads_that_launch_first_and_a_host_beside_a_kernel(
+    device: str, run_pes: Callable
+) -> None:
+    done = run_pes(2, FIRST, device=device, check=True, timeout=120)
+    assert done.stdout.split() == ["right"] * 2

@@ -322,6 +322,29 @@ def test_what_is_left_out_of_other_libraries_says_what_there_is(
     assert isinstance(refused.value, pyshmem.UnsupportedError)
 
 
+@pytest.mark.parametrize(
+    ("module", "told"),
+    [
+        ("iris.experimental.iris_gluon", r"iris\.experimental is not in pyshmem: .*pyshmem\.gluon"),
+        ("iris.x", r"collectives of tiles"),
+        ("triton_dist.kernels.nvidia.allgather_gemm", r"pyshmem\.fused\.all_gather_matmul"),
+        ("triton_dist.layers.nvidia", r"triton_dist\.layers is not in pyshmem: pyshmem\.fused"),
+    ],
+)
+def test_modules_that_are_left_out_say_so_to_who_imports_them(module: str, told: str) -> None:
+    pytest.importorskip("triton")
+    with pytest.raises(ImportError, match=told) as caught:
+        importlib.import_module(f"pyshmem.interop.{module}")
+    assert isinstance(caught.value, pyshmem.UnsupportedError)
+
+
+def test_what_is_named_in_place_of_modules_is_there() -> None:
+    pytest.importorskip("triton")
+    fused = importlib.import_module("pyshmem.fused")
+    nvidia = importlib.import_module("pyshmem.interop.triton_dist.kernels.nvidia")
+    assert {*nvidia._MODULES.values(), *nvidia._OPERATORS.values()} <= set(fused.__all__)
+
+
 def test_the_page_says_why_of_each_name_of_iris_that_is_left_out() -> None:
     pytest.importorskip("triton")
     iris = importlib.import_module("pyshmem.interop.iris")

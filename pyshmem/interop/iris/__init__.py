@@ -13,7 +13,7 @@ else NumPy's or CuPy's. Where nothing else is said arguments and defaults are th
 
 from typing import Any
 
-from ..._core.other_names import absent
+from ..._core.other_names import absent, leave_out
 from . import ccl, creators, hip, logging, ops, util
 from .ccl import Config
 from .context import DeviceContext
@@ -65,6 +65,8 @@ _ABSENT = {
     "tensor_from_ptr": "pyshmem.ptr gives a peer's array",
     "CUDAArrayInterface": "pyshmem.ptr gives a peer's array",
 }
+
+leave_out(__name__, "iris", _ABSENT)
 
 
 def __getattr__(name: str) -> Any:

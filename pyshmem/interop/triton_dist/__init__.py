@@ -11,6 +11,16 @@ A program is the only caller that there is, whatever scope a name has: the whole
 
 from triton import jit
 
+from ..._core.other_names import leave_out
 from . import kernels, language, utils
+
+_OPERATIONS = "pyshmem.fused has the operations; layers and models are a program's own"
+
+leave_out(__name__, "triton_dist", {
+    "layers": _OPERATIONS, "models": _OPERATIONS, "mega_triton_kernel": _OPERATIONS,
+    "autotuner": "triton.autotune chooses for kernels, python -m pyshmem tune for pyshmem's own",
+    "tools": "Triton's own cache has what it compiles",
+    "amd_utils": "GPUs are NVIDIA's",
+})  # fmt: skip
 
 __all__ = ["jit", "kernels", "language", "utils"]
