@@ -23,6 +23,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "device/device_teams.h"
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
 #include "node/enter.h"
@@ -377,6 +378,7 @@ void ishmemx_sim_kernel_ends(void) {
     const struct timespec nap = {.tv_nsec = MIN_SLEEP_NS};
     int64_t end = 0;
 
+    pysh_device_teams_unclaim();
     for (int k = 0; proxy.ring && pysh.accel->cpu_visible && k < proxy.n_rings; k++) {
         pysh_ring_t *ring = &proxy.ring[k];
         /* relaxed: raised by the calling thread, which ran the kernel. acquire: pairs with serve_some() */

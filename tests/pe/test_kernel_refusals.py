@@ -255,3 +255,48 @@ def test_shifts_by_more_bits_than_there_are_leave_nothing(
 ) -> None:
     done = run_pes(1, FAR_SHIFTS, device=device, check=True, timeout=120)
     assert done.stdout == f"True\n{told}\n"
+
+
+TWO_GROUPS = """
+import pyshmem
+from numba import cuda
+from pyshmem import device as shmem
+
+@cuda.jit
+def total(dest, source):
+    if cuda.blockIdx.x == 1 and dest[0] == -1:
+        dest[99] = 1
+    shmem.sum_reduce_work_group(shmem.TEAM_WORLD, dest, source, 4)
+
+with pyshmem.init(heap_size="4M", device_heap_size="4M") as job:
+    dest, source = pyshmem.full(4, -1.0, heap="device"), pyshmem.ones(4, heap="device")
+    if job.device == "sim":
+        try:
+            total[2, 4](dest, source)
+        except IndexError as error:
+            print("ended inside")
+    dest[:] = 0
+    pyshmem.barrier_all()
+    total[1, 4](dest, source)
+    cuda.synchronize()
+    print(int(dest[0]))
+    pyshmem.barrier_all()
+    total[2, 4](dest, source)
+    cuda.synchronize()
+"""
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_two_groups_in_one_team_are_told_without_checking_mode(
+    device: str, run_pes: Callable, tmp_path: Path
+) -> None:
+    """One that an exception ended inside of a collective is not in it any more."""
+    program = tmp_path / "two_groups.py"
+    program.write_text(TWO_GROUPS)
+    done = run_pes(2, program, timeout=200, device=device)
+    assert done.returncode
+    assert "in kernel total" in done.stderr
+    assert "two groups of this PE are in collectives of one team at a time" in done.stderr
+    assert "team.channels(n)" in done.stderr
+    assert done.stdout.split().count("2") == 2
+    assert done.stdout.count("ended inside") == (2 if device == "sim" else 0)

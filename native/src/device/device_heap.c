@@ -219,7 +219,8 @@ int ishmemx_device_state(int64_t *words) {
     words[ISHMEMX_STATE_MY_PE] = pysh.pe;
     words[ISHMEMX_STATE_N_PES] = pysh.n_pes;
     words[ISHMEMX_STATE_TIMEOUT_NS] = pysh.timeout_ns;
-    words[ISHMEMX_STATE_CHECK] = pysh.check;
+    /* Where kernels run on the CPU groups in one collective are always looked for: it costs little there. */
+    words[ISHMEMX_STATE_CHECK] = pysh.check || arena->cpu_visible;
     if (!base)
         return ISHMEMX_OK;
     if ((status = pysh_proxy_wake()))

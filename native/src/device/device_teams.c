@@ -110,6 +110,11 @@ static int slot_clear(int slot) {
     return status ? status : pysh.accel->zero(kernels.table + CLAIMS + slot * 8, 8);
 }
 
+void pysh_device_teams_unclaim(void) {
+    if (kernels.table && pysh.accel && pysh.accel->cpu_visible)
+        memset(kernels.table + CLAIMS, 0, ISHMEMX_MAX_TEAMS * 8);
+}
+
 /* On one node, whose arenas this PE maps? Then that is so at all members. */
 bool pysh_device_team_is_near(const struct ishmemx_team *team) {
     if (pysh.p2p && !pysh_am_is_open())

@@ -278,8 +278,8 @@ class Team(Handle):
 
         A collective of a kernel takes its team for one group of the PE at a time. Several groups of
         a grid, or several streams, use a channel each: sets of flags and buffers of their own.
-        Channel 0 is the team's, which is used where a kernel gets the team itself. In checking
-        mode, two groups of a PE in collectives of one channel at a time are a fault.
+        Channel 0 is the team's, which is used where a kernel gets the team itself. Two groups of a PE
+        in collectives of one channel at a time are a fault: on a GPU in checking mode, else always.
 
         Args:
             n: how many, 1 or more; each but channel 0 takes one of the job's 64 places for teams

@@ -17,7 +17,6 @@ from pyshmem import cutover
 from pyshmem import device as shmem
 from pyshmem._core.contract import SIZES
 from pyshmem._core.library import checks_deliver
-from pyshmem.device import state
 from pyshmem.device.leaf.backend import CPU, SIM
 
 #: Around a unit of 8 bytes, a piece of 16, a warp's pieces of 512.
@@ -302,13 +301,9 @@ def one_channel_for_two(team, array):
 
 
 @pytest.mark.skipif(not SIM or CPU, reason="two groups surely overlap where threads take turns")
-def test_two_groups_on_one_channel_are_found_in_checking_mode(job, place, monkeypatch):
-    from pyshmem.device.leaf.sim import threads
-
+def test_two_groups_on_one_channel_are_found(job, place):
     with team_of("reversed", job.n_pes) as (team, _):
         array = place(np.zeros((2, 50), np.int64))
-        words = [1 if word == state.CHECK else value for word, value in enumerate(threads.STATE)]
-        monkeypatch.setattr(threads, "STATE", words)
         message = fault_of(lambda: one_channel_for_two[2, 16](team, array))
     assert "two groups of this PE are in collectives of one team at a time" in message
     assert "team.channels(n)" in message

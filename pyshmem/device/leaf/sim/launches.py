@@ -119,10 +119,12 @@ run_grid_of: Callable[[Any, Any, list[Any], int | None], None] = _interpret
 
 
 def _run_active(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) -> None:
-    runtime.as_kernel(
-        kernel.fn.__qualname__, lambda: run_grid_of(kernel, dimensions, arguments, number)
-    )
-    lib.ishmemx_sim_kernel_ends()
+    try:
+        runtime.as_kernel(
+            kernel.fn.__qualname__, lambda: run_grid_of(kernel, dimensions, arguments, number)
+        )
+    finally:
+        lib.ishmemx_sim_kernel_ends()
 
 
 def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
