@@ -23,7 +23,6 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "device/device_teams.h"
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
 #include "node/enter.h"
@@ -374,11 +373,10 @@ int pysh_proxy_drain(void) {
 
 /* A program that ends at once behind a kernel has no quiet that would wait for an idle proxy to wake up; on a GPU,
  * whose host notices the end of a kernel later than the proxy does a request, it is not needed. */
-void ishmemx_sim_kernel_ends(void) {
+void pysh_proxy_kernel_ends(void) {
     const struct timespec nap = {.tv_nsec = MIN_SLEEP_NS};
     int64_t end = 0;
 
-    pysh_device_teams_unclaim();
     for (int k = 0; proxy.ring && pysh.accel->cpu_visible && k < proxy.n_rings; k++) {
         pysh_ring_t *ring = &proxy.ring[k];
         /* relaxed: raised by the calling thread, which ran the kernel. acquire: pairs with serve_some() */

@@ -19,6 +19,7 @@ int pysh_proxy_wake(void);
 void pysh_proxy_stop(void);
 /* Until all that finished kernels have told the rings is complete. Two loads a ring when nothing is under way. */
 int pysh_proxy_drain(void);
+void pysh_proxy_kernel_ends(void); /* one on the CPU has: waits a moment for what it has asked for */
 /* Fills the words RINGS .. RING + 4 k of the state block. */
 void pysh_proxy_state(int64_t *words);
 /* A line on each ring, for reports. */

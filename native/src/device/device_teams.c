@@ -18,6 +18,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "device/stream_areas.h"
+#include "host_proxy/proxy.h"
 #include "memory/system_region.h"
 #include "node/enter.h"
 #include "node/kernel_waits.h"
@@ -110,9 +111,11 @@ static int slot_clear(int slot) {
     return status ? status : pysh.accel->zero(kernels.table + CLAIMS + slot * 8, 8);
 }
 
-void pysh_device_teams_unclaim(void) {
+/* One that an exception has ended inside of a collective is in none any more. */
+void ishmemx_sim_kernel_ends(void) {
     if (kernels.table && pysh.accel && pysh.accel->cpu_visible)
         memset(kernels.table + CLAIMS, 0, ISHMEMX_MAX_TEAMS * 8);
+    pysh_proxy_kernel_ends();
 }
 
 /* On one node, whose arenas this PE maps? Then that is so at all members. */

@@ -12,6 +12,5 @@ int64_t pysh_device_teams_nbytes(int n_pes);  /* the table of teams, in device m
 int pysh_device_teams_open(char *symmetric, int heap, char *table); /* where those are; both zero */
 void pysh_device_teams_close(void);
 char *pysh_device_teams_table(void);
-void pysh_device_teams_unclaim(void); /* a kernel on the CPU has ended, maybe by an error, inside of a collective */
 /* Do all members reach each other's device heaps by loads and stores? One answer on all of them. */
 bool pysh_device_team_is_near(const struct ishmemx_team *team);
