@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import Any
 
 import torch
@@ -24,8 +26,8 @@ from ..check import effects, memory
 from ..check.delivery import lanes
 from ..check.effects import Effects
 from ..check.log import inside, now
-from ..check.record import held, log
-from ..host.job import runtime
+from ..check.record import held, log, name_lent
+from ..host.job import runtime, tracebacks
 from ..host.job.runtime import n_pes
 from ..host.teams.contexts import CTX_DEFAULT
 from ..host.teams.team import TEAM_WORLD, Team
@@ -104,7 +106,7 @@ class _Mode(foreign.DispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = kwargs or {}
-        if _off():
+        if _off() or bool(getattr(_waits, "depth", 0)):
             return func(*args, **named)
         if func.namespace == "pyshmem":
             return _operator(func, args, named)
@@ -293,8 +295,59 @@ def _team_in(arguments: dict[str, Any]) -> Any:
 #: Calls so far of each group, and messages of each pair; the same on all members.
 _calls: Counter[Any] = Counter()
 _lock = threading.Lock()
+#: Threads that wait for a work: what that does to tensors is the library's own.
+_waits = threading.local()
 #: Queues of messages are named by their direction.
 _MESSAGES = {"to": "send", "from": "recv", "any": "recv"}
+
+
+#: Torch's files, and those of them that are between a program and a group which it calls itself.
+_OF_TORCH = torch.__path__[0] + "/"
+_CALLED_BY = ("/distributed_c10d.py", "/c10d_logger.py")
+
+
+class _Lent:
+    """Tensors on no heap that a call of a group uses: what operations of torch touch there is seen.
+
+    Of calls that the program makes itself: torch's own, as of gradients, may be waited for in C++.
+    """
+
+    def __init__(self, tensors: Any) -> None:
+        self._kept: list[Any] = []  # which keeps their memory from being another's
+        frame = tracebacks.program_frame(sys._getframe(1))
+        if frame is None or not _is_by_program(frame):
+            return
+        code, line = frame.f_code, frame.f_lineno
+        for tensor in _tensors_in(tensors):
+            if type(tensor) is not torch.Tensor or tensor.device.type != "cpu":
+                continue
+            storage = tensor.untyped_storage()
+            low, nbytes, size = storage.data_ptr(), storage.nbytes(), tensor.element_size()
+            with _lock:
+                found = memory.use(low, nbytes) if nbytes >= size else None
+            if found is not None:
+                self._kept.append(storage)
+                if found[1]:
+                    name = memory.variable(frame, tensor)
+                    at = code.co_filename, line if name else 0, code.co_qualname
+                    name_lent(log(), found[0], nbytes, size, name, at)
+
+    def give_back(self) -> None:
+        """They are not followed any more."""
+        with _lock:
+            while self._kept:
+                memory.unuse(self._kept.pop().data_ptr())
+
+
+def _is_by_program(program: Any) -> bool:
+    """Is nothing of torch but its calls of groups between the program's frame and this one?"""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame is not program:
+        file = frame.f_code.co_filename
+        if file.startswith(_OF_TORCH) and not file.endswith(_CALLED_BY):
+            return False
+        frame = frame.f_back
+    return True
 
 
 class Call:
@@ -306,9 +359,9 @@ class Call:
 
     def __init__(
         self, name: str, before: Effects, behind: Effects, meeting: tuple[Any, int] | None,
-        pair: Callable[[int], Any] = lambda sender: sender,
+        lent: _Lent, pair: Callable[[int], Any] = lambda sender: sender,
     ) -> None:  # fmt: skip
-        self.meeting = meeting
+        self.meeting, self._lent = meeting, lent
         self._name, self._behind, self._pair = name, behind, pair
         self._site = log().site()
         self._is_over = False
@@ -328,6 +381,14 @@ class Call:
             first, self._is_over = not self._is_over, True
         if first and lib.ishmemx_initialized():
             log().write(now(), 0, self._name, self._behind)
+        self.forget_tensors()
+
+    def forget_tensors(self) -> None:
+        """Tensors on no heap are not followed any more: the call is over, or waited for unseen."""
+        self._lent.give_back()
+
+    def __del__(self) -> None:
+        self.forget_tensors()
 
 
 def groups_so_far(pes: Sequence[int]) -> int:
@@ -354,7 +415,7 @@ def group_call(
     if routine in ("send", "recv"):
         return _message(key, me, routine, peer, [*inputs, *outputs])
     _calls[key] += 1
-    meeting = "torch", key, _calls[key]
+    meeting, lent = ("torch", key, _calls[key]), _Lent([*inputs, *outputs])
     if routine == "broadcast" and me == peer:
         inputs, outputs = (*inputs, *outputs), ()
     leave: Effects = [("X", meeting, me, n, "all", 0)]
@@ -364,7 +425,7 @@ def group_call(
         leave = [("X", meeting, me, n, "root", me)]
     use = ("torch", key, _calls[key], me), me
     before = [*_touched("rq", inputs, *use), *_touched("wq", outputs, *use), ("E", meeting, me)]
-    return Call(routine, before, [("Q", use[0], None), *leave], (meeting, n))
+    return Call(routine, before, [("Q", use[0], None), *leave], (meeting, n), lent)
 
 
 def _message(key: Any, me: int, routine: str, peer: int, tensors: Any) -> Call:
@@ -372,12 +433,12 @@ def _message(key: Any, me: int, routine: str, peer: int, tensors: Any) -> Call:
     sends = routine == "send"
     count = (*key, me, peer) if sends else (*key, "received", me)
     _calls[count] += 1
-    use = ("torch", count, _calls[count], me), me
+    use, lent = (("torch", count, _calls[count], me), me), _Lent(tensors)
     before = _touched("rq" if sends else "wq", tensors, *use)
     if sends:
         before.append(("E", ("torch", count, _calls[count]), me))
     behind: Effects = [("Q", use[0], None)]
-    return Call(routine, before, behind, None, lambda sender: (*key, sender, me))
+    return Call(routine, before, behind, None, lent, lambda sender: (*key, sender, me))
 
 
 @contextlib.contextmanager
@@ -453,7 +514,11 @@ def watch(work: Any, call: Call) -> None:
     wait, completed, future = work.wait, work.is_completed, work.get_future
 
     def waits(*given: Any, **named: Any) -> Any:
-        found = wait(*given, **named)
+        _waits.depth = getattr(_waits, "depth", 0) + 1
+        try:
+            found = wait(*given, **named)
+        finally:
+            _waits.depth -= 1
         call.over()
         return found
 
@@ -466,6 +531,7 @@ def watch(work: Any, call: Call) -> None:
 
     def get_future() -> Any:
         found = future()
+        call.forget_tensors()
         found.add_done_callback(lambda _: call.over())  # who waits for it in C++ is not seen
         return found
 

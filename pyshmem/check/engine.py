@@ -25,6 +25,8 @@ Agent = tuple[int, int]  # PE, and number there: 0 is the host's
 
 _RAISED = ("!",)
 _HEAPS = 0, 1  # the host's and the device's
+#: Routines that fetch, by the first word of their names.
+_GETS = frozenset(("get", "g", "iget", "ibget"))
 
 
 class Race(NamedTuple):
@@ -241,6 +243,7 @@ class Engine:
         ranges: Ranges,
         sent: bool,
         digest: int | None = None,
+        direct: bool = False,
     ) -> Access | None:
         """Look at the history of what is accessed, and become a part of it."""
         made: Access | None = None
@@ -253,7 +256,7 @@ class Engine:
             made = Access(
                 call.agent, event, mode, call.routine, call.site, ((pe, heap), low, high), call.at
             )
-            made.thread, made.digest = thread, digest
+            made.thread, made.digest, made.direct = thread, digest, direct
             if block is not None and call.pe in block.freed:
                 self._tell_freed(call, made, block)
             for n, start, end, cell in shadow.split(low, high):
@@ -287,6 +290,8 @@ class Engine:
                 continue  # one call, as a reduction in place
             if self._the_same_again(one, new) or self._in_turn(one, new):
                 continue
+            if self._by_one_memory(call, one, new):
+                continue
             if not call.clock.has(one.event, low & ~7, self.lanes, sent):
                 issued = one.event[1] <= call.clock.issued.get(one.event[0], 0)
                 key = "unordered", *sorted((one.site, new.site))
@@ -299,6 +304,15 @@ class Engine:
             return False
         nbytes = max(one.high - one.low, new.high - new.low)
         return self.programs.in_turn(new.agent, one.event, nbytes)
+
+    def _by_one_memory(self, call: _Call, one: Access, new: Access) -> bool:
+        """Are both loads and stores of one PE, at another by ``ptr``, and the first came before?
+
+        They need not be done there: who has stored sees what was stored, and stores behind it.
+        """
+        if not (one.direct and new.direct) or self.agents[one.agent][0] != call.pe:
+            return False
+        return one.event[1] <= call.clock.issued.get(one.event[0], 0)
 
     def _the_same_again(self, one: Access, new: Access) -> bool:
         """Do both write the same bytes to the same place, so that their order does not matter?
@@ -334,7 +348,8 @@ class Engine:
     def _read(self, call: _Call, pe: int, heap: int, ranges: Ranges) -> None:
         ctx = LOADED if self.programs.followed else 0
         event = self._number(call, Kind.AT_ONCE, pe, ctx)
-        self._access(call, event, "read", pe, heap, ranges, False)
+        direct = call.routine.partition("_")[0] not in _GETS
+        self._access(call, event, "read", pe, heap, ranges, False, direct=direct)
         self._by_all_threads(call, event, "read", pe, heap, ranges)
 
     def _store(
@@ -347,7 +362,7 @@ class Engine:
         digest: int | None = None,
     ) -> None:
         if pe != call.pe:  # through what ptr returned
-            self._send(call, pe, heap, ranges, 0, value, digest)
+            self._send(call, pe, heap, ranges, 0, value, digest, direct=True)
             return
         event = self._number(call, Kind.AT_ONCE, pe)
         made = self._access(call, event, "write", pe, heap, ranges, False, digest)
@@ -379,9 +394,10 @@ class Engine:
         ctx: int,
         value: int | None,
         digest: int | None = None,
+        direct: bool = False,
     ) -> None:
         event = self._number(call, Kind.DELIVERED, pe, ctx)
-        made = self._access(call, event, "write", pe, heap, ranges, True, digest)
+        made = self._access(call, event, "write", pe, heap, ranges, True, digest, direct)
         self._note_write(call, made, ranges, value, pe, heap, event)
         if pe == call.pe:  # one's own memory is written when the call returns
             call.clock.know(event[0], event[1], self.lanes)
@@ -485,6 +501,8 @@ class Engine:
         self._note_longer_write(word, pe, heap, low)
         released = self._released_to(call, pe)
         if fetched is not None or (at_once and op == "other"):  # of a value not known: all
+            if op == "set":  # who sees the new value sees what the old one told of
+                word.heard_by(released, None, fetched, self.lanes)
             self._hear(call, word, event, None, fetched)
         if op != "get":
             self._change(call, block, pe, low, op, value, released, (event, *carried))

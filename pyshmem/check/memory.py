@@ -44,6 +44,7 @@ def know_heaps(my_pe: int, n_pes: int, device: bool) -> None:
     global me
     me = my_pe
     _windows.clear()
+    _in_use.clear()
     base, nbytes = ffi.new("uintptr_t *"), ffi.new("int64_t *")
     for heap in range(1 + device):
         if not lib.ishmemx_heap_range(heap, base, nbytes) and base[0]:
@@ -217,6 +218,36 @@ def unregistered(array: Any) -> None:
     _windows[:] = [one for one in _windows if one[0] != low]
 
 
+# ---- memory on no heap that is in use ------------------------------------------------------------
+
+#: By first address: how many use it, and what it is called as a heap.
+_in_use: dict[int, tuple[int, Any]] = {}
+
+
+def use(address: int, nbytes: int) -> tuple[Any, bool] | None:
+    """Memory is followed from here to ``unuse``, as a heap by itself: its name, and whether it is new.
+
+    None: it is on a heap, or followed with other memory, already.
+    """
+    count, heap = _in_use.get(address, (0, None))
+    if not count:
+        if where(address) is not None:
+            return None
+        heap = "lent", me, next(_lendings)
+        _windows.append((address, address + nbytes, me, heap))
+    _in_use[address] = count + 1, heap
+    return heap, not count
+
+
+def unuse(address: int) -> None:
+    """One user less; of the last the memory is followed no more."""
+    count, heap = _in_use.pop(address, (0, None))
+    if count > 1:
+        _in_use[address] = count - 1, heap
+    elif count:
+        _windows[:] = [one for one in _windows if one[3] != heap]
+
+
 # ---- what was never written ------------------------------------------------------------------------
 # New memory is filled with eight bytes that nobody writes. Who reads them has read what nobody has set,
 # and what a put or a collective has copied from there is found where it is read.
@@ -346,15 +377,16 @@ def lend(array: Any, span: Span, nelems: int, ctx: Any, pe: int) -> list[tuple[A
         return []
     data = bytes(ffi.buffer(ffi.cast("char *", span.address), nbytes))
     at = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname
-    of = (ctx, pe), at, _variable(frame, array), ("lent", me, next(_lendings))
+    of = (ctx, pe), at, variable(frame, array), ("lent", me, next(_lendings))
     _lent.append(Lent(array, span.address, data, span.dtype.itemsize, *of))
     del _lent[:-_MOST_LENT]
     return [("rq", me, _lent[-1].heap, ((0, nbytes),), ctx, pe)]
 
 
-def _variable(frame: FrameType, array: Any) -> str:
+def variable(frame: FrameType, array: Any) -> str:
     """What the program calls an array, or the one that it is a view of."""
-    wanted = [one for one in (array, getattr(array, "base", None)) if one is not None]
+    bases = (getattr(array, name, None) for name in ("base", "_base"))  # NumPy's and torch's
+    wanted = [array, *(one for one in bases if one is not None)]
     for variables in (frame.f_locals, frame.f_globals):
         for name, value in list(variables.items()):
             if any(value is one for one in wanted):

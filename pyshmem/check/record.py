@@ -236,10 +236,16 @@ def _name_lent(recorder: Log, effects: list[tuple[Any, ...]]) -> None:
     """The array on no heap that a call has in use behind its return: what it is, and the line."""
     if (one := memory.lent_by(effects)) is None:
         return
-    file, line, function = one.frame
-    size, nbytes = one.itemsize, len(one.data)
-    block = ("M", one.heap, 0, nbytes, 1, size, (nbytes // size,), True, False)
-    made, _ = lines_of(one.name, file, line, line)
+    name_lent(recorder, one.heap, len(one.data), one.itemsize, one.name, one.frame)
+
+
+def name_lent(
+    recorder: Log, heap: Any, nbytes: int, size: int, name: str, frame: tuple[str, int, str]
+) -> None:
+    """Memory on no heap is an array of elements of ``size`` bytes, by the variable that has it."""
+    file, line, function = frame
+    block = ("M", heap, 0, nbytes, 1, size, (nbytes // size,), True, False)
+    made, _ = lines_of(name, file, line, line)
     recorder.write_at(now(), 0, recorder.number(file, made, function), "array", [block])
 
 

@@ -14,8 +14,8 @@ class Access:
     """One access of an agent, to one or several intervals of one PE's memory."""
 
     __slots__ = (
-        "agent", "at", "atomic", "digest", "event", "high", "low", "mode", "released", "routine",
-        "site", "thread", "value", "where",
+        "agent", "at", "atomic", "digest", "direct", "event", "high", "low", "mode", "released",
+        "routine", "site", "thread", "value", "where",
     )  # fmt: skip
 
     def __init__(
@@ -35,6 +35,7 @@ class Access:
         self.at = at  # time
         self.thread = ""  # of a kernel, with its name
         self.atomic = mode.startswith("atomic")
+        self.direct = False  # a load or a store of the PE's own, and no transfer
         self.digest: int | None = None  # of what it writes
         self.value: int | None = None  # of each element that it writes
         self.released: Any = None  # the clock that goes with what it writes

@@ -62,7 +62,9 @@ def _unravelled(index: int, shape: tuple[int, ...]) -> str:
 
 
 def _name_of(site: Site) -> str:
-    """What the program calls an array, from the line that made it."""
+    """What the program calls an array, from the line that made it, if that is known."""
+    if not site.line:
+        return f"(array of {os.path.basename(site.file)})"
     line = linecache.getline(site.file, site.line).strip()
     try:
         made = [one for one in ast.parse(line).body if isinstance(one, ast.Assign | ast.AnnAssign)]
