@@ -13,6 +13,7 @@ import pytest
 
 PROGRAM = """
 import os, random, signal, sys, time, numpy as np, pyshmem
+os.environ["PYSHMEM_CORES"] = "16"  # with few cores PEs meet as many do
 from pyshmem._core import library
 class Stop(Exception): pass
 control = os.dup(int(os.environ["PYSHMEM_CONTROL_FD"]))
