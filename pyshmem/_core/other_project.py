@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import warnings
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 OURS, THEIRS = "pyshmem-openshmem", "pyshmem"
@@ -20,6 +21,7 @@ OURS, THEIRS = "pyshmem-openshmem", "pyshmem"
 _THEIR_FILES = ("_shared.py", "_cli.py")
 #: Packages that pyshmem imports when a program needs them.
 _IMPORTED = ("numba", "llvmlite", "greenlet", "cupy", "triton", "torch", "mpi4py", "ml_dtypes")
+_PACKAGE = str(Path(__file__).parents[1]) + "/"
 CURE = (
     f"pip uninstall -y {THEIRS} && pip install --force-reinstall --no-deps {OURS}"
     "  # or its wheel, or its sources"
@@ -77,18 +79,23 @@ def tell_hidden() -> None:
 
 
 def refuse_second_import() -> None:
-    """ImportError while the program's own file is imported in the place of a module of its name.
+    """ImportError while a file of the program's folder is imported for a module of its name.
 
-    A program ``secrets.py`` runs once more, within what it calls, when that imports Python's.
+    A program ``secrets.py`` runs once more, within what it calls, when that imports Python's; and so
+    does another program that lies beside it.
     """
     program = getattr(sys.modules.get("__main__"), "__file__", None)
-    frame = sys._getframe(1) if program else None
+    folder = os.path.dirname(os.path.abspath(program)) if program else os.getcwd()
+    frame: FrameType | None = sys._getframe(1)
+    imported = None
     while frame is not None:
-        name = frame.f_globals.get("__name__", "__main__")
-        is_program = frame.f_code.co_name == "<module>" and frame.f_code.co_filename == program
-        if is_program and name not in ("__main__", "__mp_main__"):
+        name, file = frame.f_globals.get("__name__", "__main__"), frame.f_code.co_filename
+        is_module = frame.f_code.co_name == "<module>" and name not in ("__main__", "__mp_main__")
+        if is_module and os.path.dirname(os.path.abspath(file)) == folder:
+            imported = (name, file)
+        if imported is not None and (imported[1] == program or file.startswith(_PACKAGE)):
             raise ImportError(
-                f"{program} hides the module {name}, and is imported for it: rename it"
+                f"{imported[1]} hides the module {imported[0]}, and is imported for it: rename it"
             )
         frame = frame.f_back
 

@@ -293,6 +293,39 @@ def told_of(code: str, **environment: str) -> list[str]:
     return done.stderr.splitlines()
 
 
+IN_A_THREAD = """
+import threading, pyshmem
+
+def work(dest):
+    pyshmem.put(dest, [1.0], 0)
+
+with pyshmem.init(heap_size="1M", device="none"):
+    thread = threading.Thread(target=work, args=(pyshmem.zeros(1),))
+    thread.start()
+    thread.join()
+raise SystemExit(1)
+"""
+
+
+def test_what_ends_a_thread_is_told_in_the_programs_lines() -> None:
+    lines = told_of(IN_A_THREAD)
+    files = [line for line in lines if line.lstrip().startswith("File")]
+    assert files[-1] == '  File "<string>", line 5, in work'
+    assert not any("pyshmem/" in line for line in files)
+    assert "TypeError: source is a list, not an array: give np.asarray(source)" in lines
+    assert lines[-1].startswith("it is called so: pyshmem.put(dest, source, pe, ")
+
+
+def test_a_hook_of_the_program_has_the_programs_lines_too() -> None:
+    code = """
+import sys, traceback
+sys.excepthook = lambda kind, error, frames: traceback.print_exception(kind, error, frames)
+import pyshmem
+pyshmem.zeros(3)
+"""
+    assert sum("File" in line for line in told_of(code)) == 1
+
+
 IN_A_KERNEL = """
 import pyshmem
 from numba import cuda

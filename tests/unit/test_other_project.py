@@ -98,6 +98,24 @@ def test_a_program_that_hides_a_module_of_init_is_told(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1] == f"ImportError: {told}"
 
 
+def test_another_program_beside_it_that_hides_a_module_is_told(tmp_path: Path) -> None:
+    """It is imported by what starts the job, and would start one itself."""
+    (tmp_path / "late.py").write_text("import pyshmem\npyshmem.init(device='none')\n")
+    (tmp_path / "p.py").write_text(
+        "import pyshmem\n"
+        "from pyshmem.host.job import runtime\n"
+        "def check():\n"
+        "    import late\n"
+        "runtime.library.check_texts = check\n"
+        "pyshmem.init(device='none')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "p.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    told = f"{tmp_path}/late.py hides the module late, and is imported for it: rename it"
+    assert done.stderr.splitlines()[-1] == f"ImportError: {told}"
+
+
 @pytest.mark.parametrize("name", ["torch", "numba", "greenlet"])
 @pytest.mark.parametrize("pe", [None, "0", "1"])
 def test_a_file_that_hides_another_package_is_a_warning(

@@ -525,6 +525,7 @@ def _abort_for(error: BaseException) -> None:
 
 def install_excepthook() -> None:
     """Uncaught exceptions are told in the program's lines, and leave no other PE waiting."""
+    tracebacks.install_in_threads()
     if getattr(sys.excepthook, "_pyshmem", False):
         return
     previous = sys.excepthook
@@ -533,8 +534,9 @@ def install_excepthook() -> None:
         interactive = hasattr(sys, "ps1") or sys.flags.interactive
         if _job is not None and not interactive:
             _abort_for(error)
+        own = traceback is error.__traceback__
         with tracebacks.shortened(error) as short:
-            previous(kind, error, short if traceback is error.__traceback__ else traceback)
+            previous(kind, error, short if own else traceback)
 
     excepthook._pyshmem = True  # type: ignore[attr-defined]
     sys.excepthook = excepthook

@@ -15,6 +15,7 @@ import linecache
 import re
 import sys
 import sysconfig
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -210,3 +211,27 @@ def shortened(error: BaseException) -> Iterator[TracebackType | None]:
     finally:
         for one, traceback in before:
             one.__traceback__ = traceback
+
+
+def install_in_threads() -> None:
+    """What ends a thread of the program is told in the program's lines; as ever nothing else ends."""
+    if getattr(threading.excepthook, "_pyshmem", False):
+        return
+    previous = threading.excepthook
+
+    def excepthook(given: threading.ExceptHookArgs) -> None:
+        if given.exc_value is None:  # it could not be made
+            previous(given)
+            return
+        own = given.exc_traceback is given.exc_value.__traceback__
+        with shortened(given.exc_value) as short:
+            told = (
+                given.exc_type,
+                given.exc_value,
+                short if own else given.exc_traceback,
+                given.thread,
+            )
+            previous(threading.ExceptHookArgs(told))
+
+    excepthook._pyshmem = True  # type: ignore[attr-defined]
+    threading.excepthook = excepthook

@@ -106,7 +106,9 @@ class Alike:
 
     def is_shown(self, pe: int, block: bytes, now: float) -> bool:
         """Whether another PE's that is the same but for numbers of PEs was passed on just now."""
-        key = re.sub(rb"\b(PE|PEs|pid) \d+|0x[0-9a-f]+|^\[rank\d+\]", rb"\1", block, flags=re.M)
+        key = re.sub(
+            rb"\b(PE|PEs|pid|rank) \d+|0x[0-9a-f]+|^\[rank\d+\]", rb"\1", block, flags=re.M
+        )
         shown = self._shown.get(key)
         if shown is None or now - shown.at > _FORGET_AFTER or shown.by == pe:
             alike = shown.alike if shown is not None else []
