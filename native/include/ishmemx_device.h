@@ -73,6 +73,9 @@ ISHMEMX_API int ishmemx_other_streams_done(void);
 ISHMEMX_API int ishmemx_default_stream_busy(void);
 /* Where all PEs stand and what their kernels wait for, a line each; empty outside init and finalize. */
 ISHMEMX_API int ishmemx_report(char *text, size_t capacity);
+/* For reports: the calling thread's waits are in `name` from here on, of which 63 bytes count; NULL: in the routines
+ * that wait. A library over this one has its users' words so. */
+ISHMEMX_API void ishmemx_name_waits(const char *name);
 /* Copies the pending fault and clears it; kind NONE when there is none. */
 ISHMEMX_API int ishmemx_fault_take(ishmemx_fault_t *fault);
 

@@ -28,6 +28,8 @@ neg_view = torch._neg_view
 is_of_functorch = torch._C._functorch.is_functorch_wrapped_tensor
 #: The module of collectives that compilers trace.
 functional_collectives = _functional_collectives
+#: What is being derived in this thread; None: nothing.
+current_node: Callable[[], Any] = torch._C._current_autograd_node
 #: Says what torch.compile does to functions of Python that run in this thread; returns what was said.
 set_eval_frame: Callable[[Any], Any] = torch._C._dynamo.eval_frame.set_eval_frame
 #: A context: the operators called in it are called below autograd.
@@ -83,6 +85,7 @@ HOOKS = (
     *(Hook(torch, name) for name in ("_scaled_mm", "_neg_view")),
     *(Hook(torch._C, name) for name in ("_AutoDispatchBelowAutograd", "_functorch")),
     Hook(torch._C._functorch, "is_functorch_wrapped_tensor"),
+    Hook(torch._C, "_current_autograd_node"),
     Hook(dist.Backend, "_plugins"),
     Hook(torch._C._distributed_c10d, "_create_work_from_future"),
     Hook(torch._C._dynamo.eval_frame, "set_eval_frame"),

@@ -155,7 +155,7 @@ def test_a_rank_that_fails_ends_the_others_collectives(run_pes: Callable) -> Non
         if me == 0:
             raise RuntimeError("the program's own failure")
         for again in range(3):
-            with pytest.raises(pyshmem.MismatchError, match="PE 0 has left the team"):
+            with pytest.raises(pyshmem.MismatchError, match="all_reduce: rank 0 has left the process"):
                 dist.all_reduce(torch.ones(4))
     except RuntimeError as error:
         assert str(error) == "the program's own failure"
@@ -216,3 +216,66 @@ def test_an_interrupted_start_of_a_group_leaves_no_init(run_pes: Callable) -> No
     """Wherever Python looks for signals; a group that was made counts one of its own."""
     done = run_pes(1, INTERRUPTED, device="none", timeout=100, check=True)
     assert int(done.stdout) > 10
+
+
+@pytest.mark.parametrize("queues", ["python", "cpp"])
+@pytest.mark.parametrize("n_before", [0, 40])  # compared by the members, and no more
+def test_gradients_of_more_batches_are_told_by_what_the_program_gave(
+    run_pes: Callable, queues: str, n_before: int
+) -> None:
+    code = f"""
+    for again in range({n_before}):
+        dist.all_reduce(torch.ones(4))
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+    for batch in range(2):
+        model(torch.ones(4)).sum().backward()
+    if me:
+        with pytest.raises((pyshmem.MismatchError, RuntimeError)) as told:
+            model(torch.ones(4)).sum().backward()
+        words = str(told.value)
+        assert "all_reduce: rank 0 has left the process group" in words, words
+        assert "give all ranks as many batches" in words and "model.join()" in words, words
+        assert "notes" not in words and "fcollect" not in words, words
+        assert "At:" not in words or {queues == "python"}, words  # pybind's, of callbacks
+    dist.destroy_process_group()
+    print("ok", flush=True)
+    """
+    program = BEGIN + textwrap.dedent(code)
+    env = VARIABLES | ({"PYSHMEM_TORCH_GROUPS": "python"} if queues == "python" else {})
+    done = run_pes(2, program, device="none", env=env, timeout=200, check=True)
+    assert done.stdout.splitlines().count("ok") == 2, done.stdout
+
+
+#: Calls that nobody answers, by what their waits are told as; rank 0 makes others.
+UNANSWERED = {
+    "recv from rank 0 (tag 7)": "dist.irecv(x, 0, tag=7, group=group).wait()",
+    "recv from any rank (tag 0)": "dist.recv(x, group=group)",
+    "send to rank 0 (tag 0)": "dist.send(torch.ones(1 << 25), 0, group=group)",
+    "all_reduce": "dist.all_reduce(x, group=group)",
+    "barrier": "dist.barrier(group)",
+}
+
+
+@pytest.mark.parametrize("queues", ["python", "cpp"])
+def test_waits_are_told_as_the_calls_of_the_program(run_pes: Callable, queues: str) -> None:
+    code = f"""
+    import os
+    to_1 = "dist.send(torch.ones(1 << 25), 1, group=group)"
+    FIRST = {{"send to rank 0 (tag 0)": ("send to rank 1 (tag 0)", to_1)}}
+    x = torch.zeros(4)
+    for told, call in {UNANSWERED!r}.items():
+        group = dist.new_group()
+        if me == 0:
+            call = "dist.recv(x, 1, tag=3, group=group)"
+            told, call = FIRST.get(told, ("recv from rank 1 (tag 3)", call))
+        with pytest.raises(pyshmem.ShmemTimeout) as error:
+            exec(call)
+        assert str(error.value).startswith(f"torch's {{told}} took longer than"), error.value
+    print("ok", flush=True)
+    os._exit(0)  # groups that waits have been ended in are not left
+    """
+    env = VARIABLES | {"PYSHMEM_TIMEOUT": "2"}
+    env |= {"PYSHMEM_TORCH_GROUPS": "python"} if queues == "python" else {}
+    program = BEGIN + textwrap.dedent(code)
+    done = run_pes(2, program, device="none", env=env, timeout=200, check=True)
+    assert done.stdout.splitlines().count("ok") == 2, done.stdout + done.stderr

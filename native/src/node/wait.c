@@ -38,6 +38,8 @@ static _Thread_local pysh_wait_t *inside;                      /* the thread's o
 static pthread_mutex_t slow_mutex = PTHREAD_MUTEX_INITIALIZER; /* for the list */
 static pysh_wait_t *slow;                                      /* the PE's slow waits, the latest first */
 
+static _Thread_local char given_name[64];                      /* of the thread's waits; empty: none */
+
 static void (*_Atomic waiting_progress)(void);
 
 void pysh_wait_set_progress(void (*progress)(void)) {
@@ -86,10 +88,16 @@ static void relax(void) {
 #endif
 }
 
+void ishmemx_name_waits(const char *name) {
+    snprintf(given_name, sizeof given_name, "%s", name ? name : "");
+}
+
 /* "barrier_all", "wait_until (>= 7, seen 5)". */
 static const char *named(const pysh_wait_t *wait, char *text, size_t capacity) {
     char aim[96]; /* two numbers of 64 bits and an element's, and room for the routine's name beside it */
 
+    if (given_name[0])
+        return given_name;
     if (!wait->aim.describe)
         return wait->what;
     wait->aim.describe(wait->aim.of, aim, sizeof aim);

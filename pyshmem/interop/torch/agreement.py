@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from ..._core.errors import MismatchError
-from ..._core.library import lib
 from ..._torch.staging import Staging
 
 _TEXT, _DIGEST = 256, 16  # bytes of what a member says, and of what stands for what is too long
@@ -33,15 +32,7 @@ def agree(staging: Staging, facts: Sequence[Any]) -> None:
         said = said[: _TEXT - _DIGEST - 4] + b"... " + digest
     own = torch.frombuffer(bytearray(said.ljust(_TEXT, b"\0")), dtype=torch.uint8)
     rows = [torch.empty_like(own) for _ in range(staging.n_pes)]
-    try:
-        staging.all_gather(rows, own)
-    except MismatchError as error:
-        if error.status != lib.ISHMEMX_ERR_LEFT:
-            raise
-        raise MismatchError(
-            f"{name}: a rank of the process group has left it, by destroy_process_group or at its end, "
-            f"so that {name} cannot be complete: call it on all ranks before ({error})"
-        ) from None
+    staging.all_gather(rows, own)
     if all(row.equal(own) for row in rows):
         return
     texts = (bytes(row.tolist()).rstrip(b"\0").decode(errors="replace") for row in rows)

@@ -19,6 +19,7 @@ from ..._foreign import torch as foreign
 from ..._foreign.environment import may_have_gpu
 from ..._torch.arguments import check_plain, share_memory
 from ..._torch.staging import Reduction, capturing
+from ..._torch.users_calls import named
 from . import native, worker_queues
 from .given import check_one_dtype, one_of, paired
 from .group import NAME, Group, Heap, Options, Tensors
@@ -217,7 +218,7 @@ class Collectives(Group):
                     "parts of an all_to_all that may differ are compared by the host; capture "
                     "all_to_all_single without splits"
                 )
-            self._queue("cpu", "collectives").do(compare)
+            self._queue("cpu", "collectives").do(named("all_to_all", compare, self._pes))
         even = "all_to_all_single", *inputs
         facts = ("all_to_all", "parts", inputs[0].dtype) if uneven and inputs else even
         return self._run(call, outputs, inputs, facts=facts)

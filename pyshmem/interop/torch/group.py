@@ -21,6 +21,7 @@ from ..._core.values import refuse_masked
 from ..._torch.arguments import check_plain
 from ..._torch.process_groups import Members, StoreExchange
 from ..._torch.staging import Staging, capturing
+from ..._torch.users_calls import check_call, function_of, named
 from ...host.job import runtime
 from ...host.kernels.stream_kernels import load_missing
 from ...host.tuning.streams import KINDS
@@ -117,6 +118,7 @@ class Group:
 
     def _join(self, exchange: StoreExchange, options: Any) -> None:
         self._members = Members(exchange, _size_of(options))
+        self._pes = self.team.pes()
         # Which of the groups of these members: names come again in the next job.
         self._which = 0 if _record is None else _record.groups_so_far(self.team.pes())
         try:
@@ -204,6 +206,7 @@ class Group:
     def _run(
         self, call: Callable[[Any, Any], Any], outputs: Tensors, inputs: Tensors = (),
         queue: Any = "collectives", facts: Sequence[Any] = (), noted: Any = None,
+        users_call: str = "",
     ) -> Any:  # fmt: skip
         """Queue ``call(heap, stream)``.
 
@@ -215,6 +218,7 @@ class Group:
             facts: what is the same on all members, which they compare in the first calls of the group,
                 and in checking mode in each.
             noted: the call as the checker of order knows it; else it is made here.
+            users_call: for reports of waits; else it is the first fact.
         """
         assert self.team  # refuses a group that was destroyed
         used = [*outputs, *inputs]
@@ -225,6 +229,7 @@ class Group:
         if facts:
             call = self._comparing(kind, call, facts)
         if kind == "cpu":
+            call = named(users_call or function_of(facts[0]), call, self._pes)
             gate = _gate(noted, (self._name, queue))
             work: Any = self._queue(kind, queue).submit(lambda: call(heap, None), outputs, *gate)
         else:
@@ -264,7 +269,8 @@ class Group:
 
             return both
         if not capturing():
-            self._queue("cpu", "collectives").do(lambda: agree(staging, facts))
+            agreed = named(function_of(facts[0]), lambda: agree(staging, facts), self._pes)
+            self._queue("cpu", "collectives").do(agreed)
         return call
 
     def _make_quick(self, kind: str) -> None:
@@ -282,9 +288,11 @@ class Group:
         names = "reduce", "reduce_scatter", "broadcast", "fcollect", "alltoall"
         suffix = "" if kind == "cpu" else "_on_stream"
         routines = {name: address_of(f"ishmemx_{name}{suffix}") for name in names}
+        routines["name_waits"] = address_of("ishmemx_name_waits")
         return SimpleNamespace(
             queue=self._queue(kind, "collectives"), team=self.team.handle, n=self._n, me=self._rank,
-            half=staging.half, halves=staging.halves(), turn=staging.turn_address(), check=check,
+            half=staging.half, halves=staging.halves(), turn=staging.turn_address(),
+            check=lambda status, call: check_call(status, call, self._pes),
             kind=self._kind_of_reduction if kind == "cpu" else self._kind_on_stream,
             routines=routines,
         )  # fmt: skip
@@ -292,6 +300,7 @@ class Group:
     def _parts_on_stream(self) -> SimpleNamespace:
         """The same of ``QuickOnStream``."""
         parts = self._parts_of_quick("cuda")
+        parts.check = check
         others = {"sync": "sync_on_stream", "sides": "stream_sides", "fetch": "signal_fetch"}
         parts.routines |= {key: address_of(f"ishmemx_{name}") for key, name in others.items()}
         parts.numbers = KINDS
@@ -363,7 +372,8 @@ class Group:
                 heap.mailbox.refuse_send(to)
             heap.mailbox.send(tensor, to, tag, stream)
 
-        work = self._run(call, tensors, queue=("to", to))
+        users_call = f"send to rank {to} (tag {tag})"
+        work = self._run(call, tensors, queue=("to", to), users_call=users_call)
         if to == self._rank:
             self._count_to_self(1)
         return work
@@ -416,6 +426,7 @@ class Group:
         assert self.team  # refuses a group that was destroyed
         mailbox, number = self._heaps["cpu"].mailbox, 0
         queue = ("any", tag) if sender is None else ("from", sender)
+        whom = "any rank" if sender is None else f"rank {sender}"
         noted = self._noted(queue, (), [tensor])
 
         def call(heap: Heap, stream: Any) -> int:
@@ -437,7 +448,8 @@ class Group:
         with self._lock:  # a queue has receives in the order of their numbers
             number = mailbox.receives.called(sender, tag)
             try:
-                return self._run(call, [tensor], queue=queue, noted=noted)
+                users_call = f"recv from {whom} (tag {tag})"
+                return self._run(call, [tensor], queue=queue, noted=noted, users_call=users_call)
             except BaseException:
                 mailbox.received(number, sender)
                 raise
@@ -453,7 +465,7 @@ class Group:
             check(lib.ishmemx_team_sync(team.handle))
 
         noted = self._noted(("barrier",))
-        compared = self._comparing("cpu", call, ("barrier",))
+        compared = named("barrier", self._comparing("cpu", call, ("barrier",)), self._pes)
         gate = _gate(noted, (self._name, "collectives"))
         work = self._queue("cpu", "collectives").submit(lambda: compared(None, None), [], *gate)
         if noted is not None:

@@ -27,6 +27,7 @@ from ..._core.library import SignalOp, check, lib, parse_size, refuse_order
 from ..._foreign import torch as foreign
 from ..._torch import tensors
 from ..._torch.process_groups import GroupExchange, Interval, Pool, from_process_group
+from ..._torch.users_calls import waits_of
 from ...host import ordering, query
 from ...host.job import runtime
 from ...host.kernels.stream_kernels import run
@@ -150,8 +151,10 @@ class Rendezvous:
         else:
             run(lib.ishmemx_signal_op_by_driver, CTX_DEFAULT.handle, *where, stream_handle(stream))
 
-    def wait_signal(self, sender: int, channel: int, seconds: float) -> None:
+    def wait_signal(self, sender: int, channel: int, seconds: float, call: str = "") -> None:
         """Wait for the next signal of a member: on the host, or in the order of the current stream.
+
+        ``call``: for reports of waits.
 
         Raises: ShmemTimeout (after ``seconds`` on the host; 0: as long as it takes).
         """
@@ -167,7 +170,8 @@ class Rendezvous:
                         "is over"
                     )
                 time.sleep(_POLL)
-        wait_for_word(word, count, stream)
+        with waits_of(call or f"wait_signal from rank {sender} (channel {channel})"):
+            wait_for_word(word, count, stream)
         self._got[number] = count
 
     def barrier(self, channel: int, seconds: float) -> None:
@@ -176,7 +180,8 @@ class Rendezvous:
         for rank in others:
             self.put_signal(rank, channel, seconds)
         for rank in others:
-            self.wait_signal(rank, channel, seconds)
+            call = f"barrier of symmetric memory, for rank {rank} (channel {channel})"
+            self.wait_signal(rank, channel, seconds, call)
 
     def _check_rank(self, rank: int) -> None:
         if not 0 <= rank < len(self.pes):

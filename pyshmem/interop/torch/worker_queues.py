@@ -22,6 +22,7 @@ import torch
 import torch.distributed as dist
 
 from ..._core.errors import ShmemError, ShmemTimeout
+from ..._foreign import torch as foreign
 
 #: Has other PEs go on until something holds, with PYSHMEM_CHECK=deliver; ``_torch.record`` gives it.
 let_others: Callable[[Callable[[], bool]], None] | None = None
@@ -176,14 +177,24 @@ class HostWork(dist.Work):
     def get_future(self) -> Any:
         """A future of the tensors. Callbacks may make calls of the group and wait for them."""
         with self._lock:
-            over = self._over.is_set()
-            if self._future is not None:
-                return self._future
-            self._future = HostFuture()
-            self._future.work = self
+            over, future = self._over.is_set(), self._future
+            if future is None:
+                future = self._future = HostFuture()
+                future.work = self
+            else:
+                over = False  # who made it sets it
+        # In a derivative C++ asks, DistributedDataParallel's. It takes an error in a future of Python's
+        # for the tensors, and that of a callback for an error.
+        asked = future if foreign.current_node() is None else future.then(self._for_cpp)
         if over:
             self.set_future()
-        return self._future
+        return asked
+
+    def _for_cpp(self, future: Any) -> list[torch.Tensor]:
+        if self._error is not None:
+            kind = type(self._error).__name__
+            raise RuntimeError(f"{kind}: {self._error}") from None  # what C++ keeps is a text
+        return self._tensors
 
     def result(self) -> list[torch.Tensor]:
         """The tensors."""

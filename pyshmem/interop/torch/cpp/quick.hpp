@@ -30,6 +30,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
         broadcast_ = reinterpret_cast<Broadcast *>(routine("broadcast"));
         gather_ = reinterpret_cast<Move *>(routine("fcollect"));
         exchange_ = reinterpret_cast<Move *>(routine("alltoall"));
+        name_waits_ = reinterpret_cast<NameWaits *>(routine("name_waits"));
     }
 
     WorkPtr allreduce(const Given &about, const at::Tensor &tensor, const c10d::ReduceOp &op) {
@@ -39,7 +40,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
         auto call = [self = shared_from_this(), tensor, kind = *kind] {
             char *data = bytes(tensor);
             int64_t width = tensor.element_size();
-            self->pieces(1, tensor.nbytes(), width, [&](int64_t begin, int64_t length, char *box) {
+            self->pieces("all_reduce", 1, tensor.nbytes(), width, [&](int64_t begin, int64_t length, char *box) {
                 std::memcpy(box, data + begin, length);
                 self->check(self->reduce_(self->team_, kind.first, kind.second, box, box, length / width));
                 std::memcpy(data + begin, box, length);
@@ -53,7 +54,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
             return {};
         auto call = [self = shared_from_this(), tensor, root] {
             char *data = bytes(tensor);
-            self->pieces(2, tensor.nbytes(), 1, [&](int64_t begin, int64_t length, char *out) {
+            self->pieces("broadcast", 2, tensor.nbytes(), 1, [&](int64_t begin, int64_t length, char *out) {
                 char *box = out + length;
                 if (self->me_ == root)
                     std::memcpy(box, data + begin, length);
@@ -71,7 +72,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
         auto call = [self = shared_from_this(), output, input] {
             char *to = bytes(output), *from = bytes(input);
             int64_t whole = input.nbytes();
-            self->pieces(self->n_ + 1, whole, 1, [&](int64_t begin, int64_t length, char *out) {
+            self->pieces("all_gather_into_tensor", self->n_ + 1, whole, 1, [&](int64_t begin, int64_t length, char *out) {
                 char *box = out + self->n_ * length;
                 std::memcpy(box, from + begin, length);
                 self->check(self->gather_(self->team_, out, box, length));
@@ -90,7 +91,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
         auto call = [self = shared_from_this(), output, input, kind = *kind] {
             char *to = bytes(output), *from = bytes(input);
             int64_t whole = output.nbytes(), width = output.element_size();
-            self->pieces(self->n_ + 1, whole, width, [&](int64_t begin, int64_t length, char *box) {
+            self->pieces("reduce_scatter_tensor", self->n_ + 1, whole, width, [&](int64_t begin, int64_t length, char *box) {
                 char *out = box + self->n_ * length;
                 for (int64_t pe = 0; pe < self->n_; pe++)
                     std::memcpy(box + pe * length, from + pe * whole + begin, length);
@@ -108,7 +109,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
         auto call = [self = shared_from_this(), output, input] {
             char *to = bytes(output), *from = bytes(input);
             int64_t whole = input.nbytes() / self->n_;
-            self->pieces(2 * self->n_, whole, 1, [&](int64_t begin, int64_t length, char *box) {
+            self->pieces("all_to_all_single", 2 * self->n_, whole, 1, [&](int64_t begin, int64_t length, char *box) {
                 char *out = box + self->n_ * length;
                 for (int64_t pe = 0; pe < self->n_; pe++)
                     std::memcpy(box + pe * length, from + pe * whole + begin, length);
@@ -124,7 +125,18 @@ class Quick : public std::enable_shared_from_this<Quick> {
     using Reduce = int(uintptr_t, int, int, void *, const void *, size_t);
     using Broadcast = int(uintptr_t, void *, const void *, size_t, int);
     using Move = int(uintptr_t, void *, const void *, size_t);
+    using NameWaits = void(const char *);
     using Kind = std::optional<std::pair<int, int>>;
+
+    struct Named {
+        Named(NameWaits *name_waits, const char *call) : name_waits_(name_waits) {
+            name_waits((std::string("torch's ") + call).c_str());
+        }
+        ~Named() {
+            name_waits_(nullptr);
+        }
+        NameWaits *const name_waits_;
+    };
 
     static constexpr int64_t MOST = 1 << 18;  // bytes: torch's copies of more may use several threads
     static constexpr int64_t ALIGNMENT = 256; // of staging.py
@@ -139,7 +151,10 @@ class Quick : public std::enable_shared_from_this<Quick> {
         return ::in_place(whole, part, me_);
     }
 
-    template <class Piece> void pieces(int64_t rows, int64_t nbytes, int64_t width, Piece piece) {
+    // `call`: what reports of waits, and errors, say that it is.
+    template <class Piece>
+    void pieces(const char *call, int64_t rows, int64_t nbytes, int64_t width, Piece piece) {
+        Named named(name_waits_, call_ = call);
         int64_t most = half_ / rows / ALIGNMENT * ALIGNMENT / width * width;
         for (int64_t begin = 0; begin < nbytes; begin += most) {
             *turn_ ^= 1;
@@ -152,7 +167,7 @@ class Quick : public std::enable_shared_from_this<Quick> {
             return;
         with_python([this, status] {
             try {
-                check_.get()(status);
+                check_.get()(status, call_);
             } catch (py::error_already_set &error) {
                 throw Failure(error);
             }
@@ -191,6 +206,8 @@ class Quick : public std::enable_shared_from_this<Quick> {
     Reduce *reduce_, *scatter_;
     Broadcast *broadcast_;
     Move *gather_, *exchange_;
+    NameWaits *name_waits_;
+    const char *call_ = ""; // as turn_
     std::mutex mutex_;
     std::map<std::pair<int, int>, Kind> kinds_;
 };

@@ -62,7 +62,7 @@ class Untraced {
 class Failure : public std::exception {
   public:
     explicit Failure(const py::error_already_set &error)
-        : value_(std::make_shared<Held>(error.value())), text_(error.what()) {}
+        : value_(std::make_shared<Held>(error.value())), text_(shown(error)) {}
     const char *what() const noexcept override {
         return text_.c_str();
     }
@@ -71,6 +71,15 @@ class Failure : public std::exception {
     }
 
   private:
+    // What C++ that raises it again tells the program: without the notes and frames of what() of pybind.
+    static std::string shown(const py::error_already_set &error) {
+        try {
+            return std::string(py::str(error.type().attr("__name__"))) + ": " + std::string(py::str(error.value()));
+        } catch (const py::error_already_set &) { // it has no text
+            return error.what();
+        }
+    }
+
     std::shared_ptr<Held> value_;
     std::string text_;
 };
