@@ -12,9 +12,12 @@ others are skipped.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
+import itertools
 import os
 import shlex
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -143,6 +146,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
+    """What a test failed by is shown in its lines, and what an unmarked one lacks is told."""
+    tracebacks = sys.modules.get("pyshmem.host.job.tracebacks")
+    if call.excinfo is None or tracebacks is None or item.config.getoption("fulltrace", False):
+        return
+    error = call.excinfo.value
+    import pyshmem
+
+    if isinstance(error, pyshmem.NotInitialized) and not _in_a_job():
+        error.add_note("a test on PEs is marked, and runs in a job then: @pytest.mark.pes(2)")
+    tracebacks.shorten(error)
+    call.excinfo = pytest.ExceptionInfo.from_exception(error)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Outside a job: have the PEs run the test, and report what they reported."""
     if _pes_of(item) is None or _in_a_job():
@@ -215,8 +233,10 @@ def _run(items: Sequence[pytest.Item]) -> dict[str, list[pytest.TestReport]]:
             cause = error.failures[0].exception if error.failures else None
             if isinstance(cause, PEFailed) and cause.reports:
                 where = f"PE {error.failures[0].pe} of {_pes_of(waiting[0])}"
+                standing = _standing(error)
                 reports = [
-                    report | {"sections": _sections(report, where)} for report in cause.reports
+                    report | {"sections": _sections(report, where, standing)}
+                    for report in cause.reports
                 ]
             elif len(waiting) > 1:  # it is not known which test it was
                 return found | {k: v for item in waiting for k, v in _run([item]).items()}
@@ -269,9 +289,18 @@ def _merged(by_pe: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     ]
 
 
-def _sections(report: dict[str, Any], where: str) -> list[Any]:
+def _standing(error: Any) -> str:
+    """Of a job that was ended as its time was over: that, and where its PEs stood."""
+    lines = str(error).splitlines()
+    told = itertools.takewhile(lambda line: line.startswith("  "), lines[1:])
+    return "\n".join([lines[0], *told]) if lines[0].startswith("job still running") else ""
+
+
+def _sections(report: dict[str, Any], where: str, standing: str) -> list[Any]:
     sections = [(f"{title} ({where})", text) for title, text in report["sections"]]
-    return [*sections, ("failed on", where)] if report["outcome"] == "failed" else sections
+    if report["outcome"] != "failed":
+        return sections
+    return [*sections, ("failed on", where), *([("the job", standing)] if standing else [])]
 
 
 def _crash(item: pytest.Item, text: str) -> pytest.TestReport:
@@ -295,7 +324,11 @@ class _Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
         self.reports.append(data)
-        self.failed |= report.failed
+        if report.failed and not self.failed:
+            self.failed = True
+            # A job that is over its time gives its PEs a second to say where they were, and pytest
+            # collects garbage some times at its end: this process has none that anybody needs.
+            gc.freeze()
 
     def pytest_exception_interact(self, call: pytest.CallInfo[Any]) -> None:
         if call.excinfo is not None:

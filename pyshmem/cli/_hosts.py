@@ -16,7 +16,7 @@ from .._core.errors import LaunchError
 from ..launcher.hosts import environment
 from ..launcher.hosts.head import Wanted, run_on
 from ..launcher.hosts.oshrun import run_by_oshrun
-from ..launcher.hosts.places import Place, places, places_in
+from ..launcher.hosts.places import Place, check_ports, places, places_in
 from ..launcher.hosts.remote import SSH
 from ..launcher.output.streams import occupy_standard_streams
 from ..launcher.settings import settle_device
@@ -65,7 +65,9 @@ class Over(NamedTuple):
         occupy_standard_streams()
         told = environment.exported(os.environ) | given
         if self.ports:  # of UCX too, which is what PEs of several hosts speak by
-            told.setdefault("UCX_TCP_PORT_RANGE", f"{self.ports.start}-{self.ports.stop - 1}")
+            own = f"{self.ports.start}-{self.ports.stop - 1}"
+            of_ucx = told.setdefault("UCX_TCP_PORT_RANGE", own) == own
+            check_ports(self.ports, found, of_ucx, bool(told.get("PYSHMEM_INTERFACE")))
         return run_on(
             Wanted(
                 found,

@@ -167,3 +167,36 @@ def test_a_wrong_setting_of_the_ini_file_is_told_before_anything_runs(
     name, _, value = option.partition("=")
     assert f"ERROR: {name} = {value!r} in the ini file: "[:-2] in done.stderr
     assert "passed" not in done.stdout
+
+
+STUCK = """
+import time, pytest, pyshmem
+
+@pytest.mark.pes(2, timeout=25)
+def test_waits():
+    sig = pyshmem.new_signal()
+    pyshmem.signal_wait_until(sig, pyshmem.CMP_EQ, 7)
+
+@pytest.mark.pes(1, timeout=15)
+def test_sleeps():
+    time.sleep(1000)
+
+def test_unmarked():
+    pyshmem.zeros(3)
+"""
+
+
+def test_what_hangs_and_what_is_unmarked_is_told_in_the_tests_lines(
+    tmp_path: Path, run_command: Callable
+) -> None:
+    (tmp_path / "test_it.py").write_text(STUCK)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)]
+    done = run_command(command, 200, PYSHMEM_DEVICE="none")
+    waits, sleeps, unmarked = re.split(r"^_+ test_\w+(?:\[.*\])? _+$", done.stdout, flags=re.M)[1:]
+    assert re.search(r"^>\s+pyshmem\.signal_wait_until\(sig, pyshmem\.CMP_EQ, 7\)$", waits, re.M)
+    assert "job still running after 25 s, 2 PEs" in waits, done.stdout
+    assert "in signal_wait_until (== 7, seen 0)" in waits, done.stdout
+    (place,) = re.findall(r"^  File .*", sleeps, re.M)
+    assert place.endswith('test_it.py", line 11 in test_sleeps'), done.stdout
+    assert "a test on PEs is marked, and runs in a job then: @pytest.mark.pes(2)" in unmarked
+    assert not re.search(r"pyshmem/\w+.*\.py", waits + unmarked), done.stdout

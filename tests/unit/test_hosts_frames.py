@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +18,8 @@ from pyshmem._core import library
 from pyshmem.launcher.hosts import frames
 from pyshmem.launcher.hosts.frames import BANNER, PROTOCOL, Broken, Kind, Reader, Writer, fields_of
 from pyshmem.launcher.hosts.link import Link, Lost
+from pyshmem.launcher.hosts.places import Place
+from pyshmem.launcher.hosts.remote import Remote
 
 SECRET = bytes(range(frames.SECRET_BYTES))
 SOME = [
@@ -193,10 +197,33 @@ def test_a_silent_head_is_lost(
     link, head_writes, _ = pipes
     os.write(head_writes, greeting())
     link.greet()
-    monkeypatch.setattr("pyshmem.launcher.hosts.link.SILENCE", 0.05)
+    monkeypatch.setattr(link, "_patience", 0.05)
     time.sleep(0.06)
     link.show_life(time.monotonic())
     assert "said nothing" in link.lost
+
+
+def test_a_head_of_this_host_is_lost_when_it_ends_alone(pipes: tuple[Link, int, int]) -> None:
+    """One that the machine does not let run is silent, however long, and comes back."""
+    link, head_writes, _ = pipes
+    link._patience = Link(link.fd, -1, here=True)._patience
+    os.write(head_writes, greeting())
+    link.greet()
+    link.show_life(time.monotonic() + 3600)
+    assert not link.lost
+    os.close(os.dup2(os.open(os.devnull, os.O_RDONLY), head_writes))
+    link.hear()
+    assert link.lost == "the head of the job is gone"
+
+
+@pytest.mark.parametrize("stood_still", [0.0, 9.0])
+def test_an_agent_that_heard_nothing_is_told_by_what_kept_the_head(stood_still: float) -> None:
+    remote = Remote(0, "b", Place("b", 1), 0)
+    remote._process = subprocess.Popen([sys.executable, "-c", "pass"])
+    remote.words.append(f"pyshmem: {frames.UNHEARD}")
+    told = remote.why_it_ended(stood_still)
+    assert told.startswith("it ended its PEs, as it had heard nothing of this command for 8 s: ")
+    assert ("did not let it run for 9 s" in told) == bool(stood_still)
 
 
 def test_frames_made_while_one_is_written_follow_it(pipes: tuple[Link, int, int]) -> None:

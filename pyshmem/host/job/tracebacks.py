@@ -213,6 +213,14 @@ def shortened(error: BaseException) -> Iterator[TracebackType | None]:
             one.__traceback__ = traceback
 
 
+def shorten(error: BaseException) -> None:
+    """The same for good, for what shows the exception later."""
+    with shortened(error):
+        kept = [(one, one.__traceback__) for one in _chain(error)]
+    for one, traceback in kept:
+        one.__traceback__ = traceback
+
+
 def install_in_threads() -> None:
     """What ends a thread of the program is told in the program's lines; as ever nothing else ends."""
     if getattr(threading.excepthook, "_pyshmem", False):

@@ -70,7 +70,7 @@ def _text_of(
             if failure.traceback:
                 lines = failure.traceback.rstrip().splitlines()
                 yield f"PE {failure.pe}:"
-                yield from lines[:_FRAMES] if failure.exit_code is None else lines
+                yield from _of_program(lines) if failure.exit_code is None else lines
         return
     # Who has heard of the failure may have finalised by the time we look.
     others = {pe: at for pe, at in places.items() if pe != first.pe and at != "finalised"}
@@ -89,3 +89,10 @@ def _text_of(
         if not failure.secondary
     ]
     yield from (f"  {line}" for line in report.alike(more))
+
+
+def _of_program(stack: Sequence[str]) -> list[str]:
+    """Of the stack of a PE that hung: the program's frames; all where it has none there."""
+    head = [line for line in stack[:1] if "most recent call first" in line]
+    own = [line for line in stack[len(head) :] if not report.is_of_others(line)]
+    return [*head, *own][:_FRAMES] if own else list(stack[:_FRAMES])

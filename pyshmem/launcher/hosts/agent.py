@@ -25,7 +25,7 @@ from ..job import AFTER_FAILURE, KILL_AT_ONCE, Job, say
 from ..output import report
 from ..settings import check_settings, settle_device
 from .address import opened, own_address
-from .frames import Broken, Kind, fields_of, texts_of
+from .frames import HERE, Broken, Kind, fields_of, texts_of
 from .link import Link, Lost
 from .spec import HostSpec
 
@@ -225,7 +225,7 @@ def _serve(link: Link) -> int:
 def main() -> int:
     """Serve the head that started this."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    link = Link(os.dup(0), os.dup(1))
+    link = Link(os.dup(0), os.dup(1), here=HERE in sys.argv)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)

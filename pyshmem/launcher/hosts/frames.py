@@ -25,6 +25,8 @@ SECRET_BYTES = 16
 
 PING = 1.0  # seconds from one sign of life to the next
 SILENCE = 8.0  # seconds without any, after which the other end counts as lost
+HERE = "--here"  #: tells an agent that the head is a process of its host
+UNHEARD = f"the head of the job said nothing for {SILENCE:g} s"  #: the last words of an agent
 
 _HEAD = struct.Struct(">IB")
 _PROVED = struct.Struct(">QIB")

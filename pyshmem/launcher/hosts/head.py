@@ -91,6 +91,9 @@ class Head:
         self._to_start = float("inf")
         self._job = secrets.token_hex(8)
         self._device = ""
+        self._stood_still = (
+            0.0  # seconds that this process was kept from running, at most at a time
+        )
 
     def run(self) -> None:
         """Start the agents and see all of them off; nothing of them is left here."""
@@ -152,6 +155,7 @@ class Head:
 
     def _give_back(self, seconds: float) -> None:
         """Leave out what passed while this process stood still, or waited for who reads its output."""
+        self._stood_still = max(self._stood_still, seconds)
         for remote in self.remotes:
             remote.heard_at += seconds
         if self.ending is not None:
@@ -208,7 +212,7 @@ class Head:
                 self._forget(remote)
                 self._read_words(remote)
                 if remote.state is not State.DONE:
-                    self._lose(remote, remote.why_it_ended())
+                    self._lose(remote, remote.why_it_ended(self._stood_still))
 
     def _forget(self, remote: Remote) -> None:
         for fd in (remote.source, remote.errors):

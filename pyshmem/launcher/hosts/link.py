@@ -17,6 +17,7 @@ from .frames import (
     PROTOCOL,
     SECRET_BYTES,
     SILENCE,
+    UNHEARD,
     Broken,
     Kind,
     Reader,
@@ -38,11 +39,14 @@ class Link:
     Args:
         source: descriptor of what the head says.
         target: descriptor of what it hears.
+        here: the head is a process of this host. Its end closes what it says, so that silence says no
+            more than that it got no time of a busy machine, and does not count.
     """
 
     tells_ends = False
 
-    def __init__(self, source: int, target: int) -> None:
+    def __init__(self, source: int, target: int, here: bool = False) -> None:
+        self._patience = float("inf") if here else SILENCE
         self.fd = source
         self._target = target
         os.set_blocking(source, False)
@@ -64,7 +68,7 @@ class Link:
         """
         line = b""
         while not line.endswith(b"\n"):
-            self._await(self._heard_at + SILENCE)
+            self._await(self._heard_at + self._patience)
             byte = os.read(self.fd, 1)
             if not byte or len(line) > _LONGEST_GREETING:
                 raise Lost("no head of a job spoke")
@@ -89,13 +93,14 @@ class Link:
     def _await(self, deadline: float) -> None:
         ready = select.poll()
         ready.register(self.fd, select.POLLIN)
-        if not ready.poll(max(0.0, deadline - time.monotonic()) * 1000):
-            raise Lost(f"the head said nothing for {SILENCE:g} s")
+        left = max(0.0, deadline - time.monotonic())
+        if not ready.poll(left * 1000 if left < float("inf") else None):
+            raise Lost(UNHEARD)
 
     def next(self) -> tuple[Kind, bytes]:
         """Wait for the head's next order. Raises: Lost."""
         while not self.orders:
-            self._await(self._heard_at + SILENCE)
+            self._await(self._heard_at + self._patience)
             self.hear()
             if self.lost:
                 raise Lost(self.lost)
@@ -138,8 +143,8 @@ class Link:
             self._write(Kind.ALIVE, b"")
         if self.suspended:
             self._heard_at = now
-        elif now - self._heard_at > SILENCE:
-            self._lose(f"the head of the job said nothing for {SILENCE:g} s")
+        elif now - self._heard_at > self._patience:
+            self._lose(UNHEARD)
 
     def give(self, seconds: float) -> None:
         """Leave out a time in which this process stood still."""

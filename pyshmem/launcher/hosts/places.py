@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ..._core.errors import LaunchError
 from ..call.arguments import MOST_PES
+from ..job import say
 
+_NETWORKS = 2  # of a host that has one, and its loopback
+_TO_MEET = 2  # ports of PE 0's host, see agent.py
 #: What stands for this machine, and takes no ssh.
 _HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
 #: Of a host: no blank, no comma, and nothing that ssh would take for an option.
@@ -51,6 +55,39 @@ def places(hosts: str, n_pes: int | None) -> list[Place]:
     if total > MOST_PES:
         raise LaunchError(f"--hosts {hosts}: {total} PEs; a job has at most {MOST_PES}")
     return [Place(name, int(count)) for name, count in rows]
+
+
+def check_ports(ports: range, found: Sequence[Place], of_ucx: bool, one_network: bool) -> None:
+    """Tell of ports that are too few, before PEs that find none stand still.
+
+    Args:
+        ports: given by ``--ports``.
+        found: the hosts; those of one name share its ports.
+        of_ucx: PEs speak by these too, and not by others that UCX was told.
+        one_network: PEs listen for one network of their host.
+
+    Raises: LaunchError (they cannot do), and a line is said where they will not, as most hosts are.
+    """
+    names = ["localhost" if place.is_here else place.host for place in found]
+    n_pes = dict.fromkeys(names, 0)
+    for name, place in zip(names, found, strict=True):
+        n_pes[name] += place.n_pes if of_ucx else 0
+    networks = 1 if one_network or set(names) == {"localhost"} else _NETWORKS
+    for name, count in n_pes.items():
+        to_meet = _TO_MEET if name == names[0] else 0
+        least, usual = count + to_meet, networks * count + to_meet
+        if len(ports) >= usual:
+            continue
+        number = f"{least}" if least == usual else f"at least {least}, and {usual} with a loopback"
+        text = (
+            f"--ports {ports.start}-{ports.stop - 1} are {len(ports)}; host {name} takes {number}: for "
+            "each PE one a network of the host (PYSHMEM_INTERFACE names one), the loopback counted, and "
+            f"on the first host {_TO_MEET} more, to meet"
+        )
+        if len(ports) < least:
+            raise LaunchError(text)
+        say([text])
+        return
 
 
 def _row_of(text: str) -> tuple[str, str]:

@@ -20,7 +20,18 @@ from ..._core import library
 from ..._core.errors import LaunchError
 from .. import leftovers
 from ..output.report import signal_name
-from .frames import BANNER, PING, PROTOCOL, SECRET_BYTES, SILENCE, Kind, Reader, Writer
+from .frames import (
+    BANNER,
+    HERE,
+    PING,
+    PROTOCOL,
+    SECRET_BYTES,
+    SILENCE,
+    UNHEARD,
+    Kind,
+    Reader,
+    Writer,
+)
 from .places import Place
 
 #: No question that nobody could answer, and no connection that is gone and not told of.
@@ -132,7 +143,7 @@ class Remote:
     def _command(self, ssh: str) -> list[str]:
         python = [sys.executable, "-P", "-m", _AGENT]
         if self.place.is_here:
-            return python
+            return [*python, HERE]
         told = [f"{name}={os.environ[name]}" for name in _FOR_PYTHON if os.environ.get(name)]
         line = "exec " + shlex.join([*(["env", *told] if told else []), *python])
         return [*shlex.split(ssh), self.place.host.strip("[]"), line]
@@ -200,8 +211,8 @@ class Remote:
         return found if found or data else None
 
     def is_silent(self, now: float) -> bool:
-        """Whether nothing has been heard of it for too long."""
-        return self.lives and now - self.heard_at > SILENCE
+        """Whether nothing has been heard of it for too long; one of this host is seen to end."""
+        return self.lives and not self.place.is_here and now - self.heard_at > SILENCE
 
     # ---- the end -------------------------------------------------------------------------
 
@@ -212,8 +223,11 @@ class Remote:
         self.state = State.LOST
         self._signal(signal.SIGKILL)
 
-    def why_it_ended(self) -> str:
-        """Its command has ended before it should: how, with its last words."""
+    def why_it_ended(self, stood_still: float) -> str:
+        """Its command has ended before it should: how, with its last words.
+
+        ``stood_still``: seconds that this process was kept from running, at most at a time.
+        """
         code = self._waited(1.0)
         what = self._what
         if code is None:
@@ -225,6 +239,12 @@ class Remote:
             how = f"{what} was killed by {signal_name(-code)}"
         else:
             how = f"{what} ended with exit code {code}"
+        if any(word.endswith(UNHEARD) for word in self.words):
+            if stood_still > SILENCE / 2:
+                load = f"the machine did not let it run for {stood_still:.0f} s, and is busy"
+            else:
+                load = "the link was cut, or this machine is busy"
+            return f"it ended its PEs, as it had heard nothing of this command for {SILENCE:g} s: {load}"
         last = next((word for word in reversed(self.words) if word.strip()), "")
         return f"{how}: {last.strip()}" if last else how
 

@@ -38,11 +38,16 @@ _CHAINED = re.compile(
 #: A frame of a traceback that is not the program's: in this package, in another, or Python's own.
 _OTHERS = re.compile(
     rf'File "(?:{re.escape(str(Path(__file__).parents[2]))}/|[^"]*/(?:site|dist)-packages/'
-    rf"|{re.escape(sysconfig.get_path('stdlib'))}/|<frozen )"
+    rf"|{re.escape(sysconfig.get_path('stdlib'))}/|<frozen |[^\"]*/pytest_pyshmem\.py\")"
 )
 
 #: What a routine of C says of the mistake that ends its PE.
 _OF_C = re.compile(r"PE \d+: p?shmemx?_\w+: ")
+
+
+def is_of_others(line: str) -> bool:
+    """Whether a line of a traceback names a file that is not the program's."""
+    return bool(_OTHERS.match(line.lstrip()))
 
 
 def signal_name(number: int) -> str:
