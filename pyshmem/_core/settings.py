@@ -138,6 +138,12 @@ _OTHERS_NAMES = {
     "SMA_SYMMETRIC_SIZE": "PYSHMEM_HEAP_SIZE is",
     "XT_SYMMETRIC_HEAP_SIZE": "PYSHMEM_HEAP_SIZE is",
     "NVSHMEM_DEBUG": "PYSHMEM_CHECK is",
+    "PYSHMEM_DEBUG": "PYSHMEM_CHECK=1 for mistakes, and PYSHMEM_TRACEBACKS=full for frames, are",
+    "PYSHMEM_NPES": "python -m pyshmem run -n 4 is",
+    "PYSHMEM_NUM_PES": "python -m pyshmem run -n 4 is",
+    "PYSHMEM_WORLD_SIZE": "python -m pyshmem run -n 4 is",
+    "PYSHMEM_RANK": "python -m pyshmem run, which numbers the PEs, is",
+    "PYSHMEM_LOG_LEVEL": 'the logger "pyshmem" of Python\'s logging is',
     "NVSHMEM_DISABLE_P2P": "PYSHMEM_P2P=0 is",
     "NVSHMEM_REMOTE_TRANSPORT": "PYSHMEM_CONDUIT is",
     "NVSHMEM_BOOTSTRAP": "python -m pyshmem run, or the launchers that docs/howto/start.md names, are",
@@ -160,7 +166,7 @@ def misspelt(names: Iterable[str]) -> list[str]:
         for name, way in _OTHERS_NAMES.items()
         if name in set(names)
     ]
-    for name in sorted(set(names) - known):
+    for name in sorted(set(names) - known - set(_OTHERS_NAMES)):
         if name.upper() in known:
             told.append(
                 f"{name} is set, but nobody reads it: settings are in capitals, {name.upper()}"

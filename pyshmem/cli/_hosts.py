@@ -67,7 +67,7 @@ class Over(NamedTuple):
         if self.ports:  # of UCX too, which is what PEs of several hosts speak by
             own = f"{self.ports.start}-{self.ports.stop - 1}"
             of_ucx = told.setdefault("UCX_TCP_PORT_RANGE", own) == own
-            check_ports(self.ports, found, of_ucx, bool(told.get("PYSHMEM_INTERFACE")))
+            check_ports(self.ports, found, of_ucx)
         return run_on(
             Wanted(
                 found,

@@ -153,6 +153,8 @@ class Process:
         return self._process.pid
 
     def how_it_ended(self) -> str:
+        if self.cut_short and any(line.startswith("Traceback (most") for line in self.last_lines()):
+            return "failed"  # by what it has written, and the launcher shows
         if self.cut_short:
             return "failed, and was ended because it took too long to leave"
         return report.how_it_ended(self.returncode or 0)

@@ -146,6 +146,21 @@ def test_a_misspelt_variable_is_told_with_what_is_meant(name: str, meant: str) -
 
 
 @pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("PYSHMEM_DEBUG", "PYSHMEM_CHECK=1"),
+        ("PYSHMEM_NPES", "run -n 4"),
+        ("PYSHMEM_RANK", "pyshmem run"),
+        ("NVSHMEM_DEBUG", "PYSHMEM_CHECK"),
+    ],
+)
+def test_what_is_meant_by_a_variable_for_something_else_is_told(name: str, way: str) -> None:
+    (line,) = misspelt([name, "HOME"])
+    assert line.startswith(f"{name} is set, but is not read here: ")
+    assert way in line
+
+
+@pytest.mark.parametrize(
     "name",
     ["pyshmem_device", "PYSHMEM_device", "Pyshmem_Device", "shmem_debug", "PYSHMEM_Heap_Size"],
 )

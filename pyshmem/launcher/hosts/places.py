@@ -11,9 +11,7 @@ from typing import NamedTuple
 
 from ..._core.errors import LaunchError
 from ..call.arguments import MOST_PES
-from ..job import say
 
-_NETWORKS = 2  # of a host that has one, and its loopback
 _TO_MEET = 2  # ports of PE 0's host, see agent.py
 #: What stands for this machine, and takes no ssh.
 _HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
@@ -57,37 +55,28 @@ def places(hosts: str, n_pes: int | None) -> list[Place]:
     return [Place(name, int(count)) for name, count in rows]
 
 
-def check_ports(ports: range, found: Sequence[Place], of_ucx: bool, one_network: bool) -> None:
-    """Tell of ports that are too few, before PEs that find none stand still.
+def check_ports(ports: range, found: Sequence[Place], of_ucx: bool) -> None:
+    """Refuse ports that cannot do, before PEs that find none stand still.
 
     Args:
         ports: given by ``--ports``.
         found: the hosts; those of one name share its ports.
         of_ucx: PEs speak by these too, and not by others that UCX was told.
-        one_network: PEs listen for one network of their host.
 
-    Raises: LaunchError (they cannot do), and a line is said where they will not, as most hosts are.
+    Raises: LaunchError.
     """
     names = ["localhost" if place.is_here else place.host for place in found]
     n_pes = dict.fromkeys(names, 0)
     for name, place in zip(names, found, strict=True):
         n_pes[name] += place.n_pes if of_ucx else 0
-    networks = 1 if one_network or set(names) == {"localhost"} else _NETWORKS
     for name, count in n_pes.items():
-        to_meet = _TO_MEET if name == names[0] else 0
-        least, usual = count + to_meet, networks * count + to_meet
-        if len(ports) >= usual:
-            continue
-        number = f"{least}" if least == usual else f"at least {least}, and {usual} with a loopback"
-        text = (
-            f"--ports {ports.start}-{ports.stop - 1} are {len(ports)}; host {name} takes {number}: for "
-            "each PE one a network of the host (PYSHMEM_INTERFACE names one), the loopback counted, and "
-            f"on the first host {_TO_MEET} more, to meet"
-        )
+        least = count + (_TO_MEET if name == names[0] else 0)
         if len(ports) < least:
-            raise LaunchError(text)
-        say([text])
-        return
+            raise LaunchError(
+                f"--ports {ports.start}-{ports.stop - 1} are {len(ports)}; host {name} takes at least "
+                f"{least}: one for each PE, for each of the host's networks one more, and on the first "
+                f"host {_TO_MEET} to meet"
+            )
 
 
 def _row_of(text: str) -> tuple[str, str]:
