@@ -90,12 +90,16 @@ void pysh_proxy_describe(char *text, size_t capacity) {
         unsigned long long served = ring->head, given_up = ring->given_up, flying = ring->in_flight;
         unsigned long long asked = pysh_ring_wanted(ring);
         unsigned long long acked = __atomic_load_n(&ring->control->acked, __ATOMIC_RELAXED);
+        bool waits = pysh_ring_waits(ring, &waiter);
+
+        if (!given_up && !flying && !asked && !waits)
+            continue; /* what it has served is the news of waits, or over */
         used += (size_t)snprintf(text + used, capacity - used,
                                  "%s"
                                  "ring %d: %llu requests served, %llu of them given up, %llu copies under way, "
                                  "quiet asked %llu, reached %llu",
-                                 k ? "; " : "", k, served, given_up, flying, asked, acked);
-        if (used < capacity && pysh_ring_waits(ring, &waiter)) {
+                                 used ? "; " : "", k, served, given_up, flying, asked, acked);
+        if (used < capacity && waits) {
             pysh_ring_waiter_describe(ring, &waiter, who, sizeof who);
             used += (size_t)snprintf(text + used, capacity - used, ", %s", who);
         }

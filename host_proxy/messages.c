@@ -158,7 +158,7 @@ pysh_outcome_t pysh_handle_waiting(pysh_ring_t *ring, uint64_t ticket, const pys
                                .collective = word[PYSH_WORD_DEST] >> PYSH_WAITING_COLLECTIVE & 0xff,
                                .pe = pysh_request_pe(request),
                                .expected = (int64_t)word[PYSH_WORD_SOURCE]};
-    char kernel[64], routine[32], aim[76], place[40], rings[96]; /* with the rest: no more than wait.text */
+    char kernel[104], routine[32], aim[76], place[40], rings[96]; /* with the rest: no more than wait.text */
     int status;
 
     (void)ring;
@@ -168,7 +168,8 @@ pysh_outcome_t pysh_handle_waiting(pysh_ring_t *ring, uint64_t ticket, const pys
     aim_of(request, aim, sizeof aim);
     message_place_of(request, place, sizeof place);
     pysh_proxy_describe(rings, sizeof rings);
-    snprintf(wait.text, sizeof wait.text, "kernel %s, %s, %s %s; %s", kernel, place, routine, aim, rings);
+    snprintf(wait.text, sizeof wait.text, "kernel %s, %s, %s %s%s%s", kernel, place, routine, aim, rings[0] ? "; " : "",
+             rings);
     atomic_store_explicit(&told_ns, pysh_now_ns(), memory_order_relaxed);
     if ((status = tell_of(&wait))) { /* why first: the kernel may be over a moment later, and its host look */
         pysh_ring_complain(PYSH_OP_WAITING, wait.pe, status);

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PYSH_WAIT_TEXT      320
+#define PYSH_WAIT_TEXT      384
 #define PYSH_ACTIVITY_TEXT  160 /* what a PE is seen to wait in */
 #define PYSH_COLLECTIVE_ALL 65  /* sync_all and barrier_all in kernels: all PEs, apart from the world team's others */
 

@@ -105,6 +105,12 @@ void pysh_name_get(int kind, int64_t number, char *text, size_t capacity) {
 
 /* ---- reports ---- */
 
+/* What front ends write behind the name of a kernel on the CPU that its program waits for. */
+#define LAUNCHED ", launched at "
+#define NO_RETURN                                                                                                 \
+    "where kernels run on the CPU a launch returns when its kernel has ended: what the program does behind that " \
+    "line cannot end this wait; do it before the launch, or launch on a stream (pyshmem.streams.Stream)"
+
 static void (*_Atomic describe_rings)(char *text, size_t capacity);
 
 void pysh_report_rings(void (*describe)(char *text, size_t capacity)) {
@@ -117,11 +123,14 @@ void pysh_report(char *text, size_t capacity) {
     size_t used;
 
     pysh_node_describe(text, capacity);
-    if (describe)
+    if (describe && !strstr(text, "; ring ")) /* else each kernel that waits has told of them */
         describe(rings, sizeof rings);
     used = strlen(text);
     if (rings[0])
         snprintf(text + used, capacity - used, "\nPE %d's %s", pysh.pe, rings);
+    used = strlen(text);
+    if (strstr(text, LAUNCHED))
+        snprintf(text + used, capacity - used, "\n%s", NO_RETURN);
 }
 
 /* How long nobody must have been left: a PE may have stored a word a moment before it came to its end. A word that all

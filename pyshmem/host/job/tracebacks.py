@@ -63,6 +63,14 @@ def program_frame(frame: FrameType | None) -> FrameType | None:
     return others
 
 
+def launched_at(frame: FrameType | None) -> str:
+    """Of a launch that returns when its kernel has ended: what reports say behind the kernel's name."""
+    found = program_frame(frame)
+    if found is None:
+        return ""
+    return f", launched at {Path(found.f_code.co_filename).name}:{found.f_lineno}"
+
+
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     """The exception, and those that a traceback shows before it."""
     seen: set[int] = set()

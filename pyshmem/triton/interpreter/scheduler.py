@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import os
+import sys
 import threading
 import time
 import types
@@ -25,6 +26,7 @@ from triton.runtime import interpreter
 
 from ..._foreign import triton_interpreter as foreign
 from ...host.job import runtime
+from ...host.job.tracebacks import launched_at
 from ...host.kernels.host_only import Language, refused, stand_ins_in
 from ...host.teams.team import Team
 from ..runtime import context as job
@@ -78,6 +80,7 @@ class Grid:
     ) -> None:
         self.name, text = job.describe_kernel(function)
         self.number = job.remember_kernel(self.name, text)
+        job.name_launch(self.number, text + launched_at(sys._getframe(1)))
         self.dimensions = dimensions
         self.hub, self.thread = getcurrent(), threading.get_ident()
         self.pausing = self.yielding = 0

@@ -229,6 +229,11 @@ def remember_kernel(name: str, text: str) -> int:
     return number
 
 
+def name_launch(number: int, text: str) -> None:
+    """Reports say of a kernel's number ``text``, of this launch."""
+    library.check(lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, number, text.encode()))
+
+
 _hook_before: Any = None
 
 

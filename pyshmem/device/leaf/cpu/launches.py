@@ -12,6 +12,7 @@ import itertools
 import os
 import sys
 import threading
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from ...._core.library import ffi, lib, not_initialized, setting_number
 from ...._foreign import numba_cpu, numba_errors, numba_simulator
 from ...routine import ROUTINES
 from ..sim import launches as simulated
-from ..sim import source
+from ..sim import scheduler, source
 from ..sim.arrays import ndarray_of
 from ..sim.scheduler import name_thread
 from . import atomics as atomics  # fills the names of cuda
@@ -279,6 +280,11 @@ def run(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) 
     launch.shared_bytes = kernel.dynshared_size
     launch.interruptible = threading.current_thread() is threading.main_thread()
     launch.name = made.text
+    if number is not None:
+        code = kernel.fn.__code__
+        text = f"{kernel.fn.__qualname__} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+        shown = f"{text}{scheduler.launched}"
+        lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, number, shown.encode())
     try:
         launcher.function(int(ffi.cast("intptr_t", launch)), given)
     except Exception as error:

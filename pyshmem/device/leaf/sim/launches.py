@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -17,6 +18,7 @@ from ...._core.arrays.checks import SymmetricArray, beyond_kernels, gone, masked
 from ...._core.library import checks_order, lib
 from ...._foreign import numba_simulator
 from ....host.job import runtime
+from ....host.job.tracebacks import launched_at
 from ....host.kernels import sim_calls
 from ...state import P2P
 from . import checked_streams, language, queued, scheduler, source
@@ -57,7 +59,11 @@ def _launch(kernel: Any, *arguments: Any, **named: Any) -> Any:
         return _queue(kernel, arguments, handle)
     checked_streams.finish_all()
     with _one_kernel(), _turn:
-        return _run(kernel, arguments)
+        scheduler.launched = launched_at(sys._getframe(1))
+        try:
+            return _run(kernel, arguments)
+        finally:
+            scheduler.launched = ""
 
 
 #: Kernels that several threads launch run one after the other. Taken by ``with`` alone, and the lock of

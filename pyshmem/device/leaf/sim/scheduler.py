@@ -32,6 +32,8 @@ WARP = 32
 
 #: The module ``record`` while PYSHMEM_CHECK=order; ``launches`` puts it here.
 RECORD: Any = None
+#: Where the running kernel was launched, if its launch returns when it has ended: text for reports.
+launched = ""
 
 
 class Group:

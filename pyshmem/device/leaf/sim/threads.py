@@ -88,7 +88,8 @@ def note_call() -> None:
     place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
     number = state(MODULE)
     CALLS[number] = text = f"{scheduler.current().grid.name} ({place})"
-    lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, number, text.encode())
+    shown = f"{text}{scheduler.launched}"
+    lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, number, shown.encode())
 
 
 def read64(address: int) -> int:
