@@ -21,6 +21,7 @@ with pyshmem.init() as job:
 
     # Kernels are compiled and loaded before a capture, which allows neither.
     pyshmem.streams.prepare(pyshmem.sum_reduce, dtype=np.float32)
+    pyshmem.streams.prepare(pyshmem.put_signal)
     pyshmem.barrier_all()
 
     stream = pyshmem.streams.Stream()  # or one of CuPy, PyTorch or Numba

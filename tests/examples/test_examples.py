@@ -25,13 +25,25 @@ RUNS = [
 ]
 
 
-@pytest.mark.parametrize(("example", "n"), RUNS)
-def test_numbered_example(example: Path, n: int, run_pes: Callable) -> None:
-    done = run_pes(n, example, device="auto", timeout=120, check=True)
+def run(example: Path, n: int, run_pes: Callable, **settings: str) -> None:
+    done = run_pes(n, example, device="auto", env=settings, timeout=120, check=True)
     says = "needs two PEs" if n == 1 and "ping_pong" in example.name else "ok"
     if "gluon" in example.name and "needs a GPU" in done.stdout:
         says = "needs a GPU"  # it said so, and did nothing
     assert says in done.stdout.splitlines()[-1], done.stdout
+
+
+@pytest.mark.parametrize(("example", "n"), RUNS)
+def test_numbered_example(example: Path, n: int, run_pes: Callable) -> None:
+    run(example, n, run_pes)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("setting", ["P2P=0", "NODE_SIZE=1"])
+@pytest.mark.parametrize("example", NUMBERED, ids=lambda path: path.stem)
+def test_numbered_example_with_far_pes(example: Path, setting: str, run_pes: Callable) -> None:
+    key, value = setting.split("=")
+    run(example, 3, run_pes, **{f"PYSHMEM_{key}": value})
 
 
 @pytest.mark.parametrize("example", NUMBERED, ids=lambda path: path.stem)
