@@ -38,7 +38,7 @@ static _Thread_local pysh_wait_t *inside;                      /* the thread's o
 static pthread_mutex_t slow_mutex = PTHREAD_MUTEX_INITIALIZER; /* for the list */
 static pysh_wait_t *slow;                                      /* the PE's slow waits, the latest first */
 
-static _Thread_local char given_name[64];                      /* of the thread's waits; empty: none */
+static _Thread_local char given_name[64]; /* of the thread's waits; empty: none */
 
 static void (*_Atomic waiting_progress)(void);
 

@@ -37,13 +37,16 @@ def touch(a, sig, n, first, ctx, WHAT: tl.constexpr, B: tl.constexpr):
         tl.load(a + 2 * half[:, None] + tl.arange(0, 2)[None, :], mask=half[:, None] * 2 < n)
     elif WHAT == "cast":
         tl.load((a + offs).to(tl.pointer_type(tl.int32)), mask=offs < n)
-    elif WHAT == "chunk":
-        shmem.put_chunk(a + first, a, n - first, right, ctx)
-        shmem.quiet(ctx)
     elif WHAT == "signal":
         shmem.signal_op(sig + n, 1, shmem.SIGNAL_SET, right, ctx)
     else:
         shmem.test(sig + n, shmem.CMP_GE, 1, ctx)
+
+
+@triton.jit
+def put_chunk(dest, source, nelems, ctx):
+    shmem.put_chunk(dest, source, nelems, (shmem.my_pe(ctx) + 1) % shmem.n_pes(ctx), ctx)
+    shmem.quiet(ctx)
 
 
 TILES = ("store", "load", "own store", "atomic", "tile", "cast")
@@ -82,17 +85,19 @@ def test_a_signal_that_the_array_does_not_have_is_told(place, ctx, what):
 
 
 def test_a_chunk_behind_the_end_is_told(place, ctx):
-    a = place(np.zeros(N, np.float32))
-    touch[(1,)](a, a, N, 0, ctx, WHAT="chunk", B=4)
-    with pytest.raises(IndexError, match="element 10 is behind the end of a"):
-        touch[(1,)](a, a, 11, 1, ctx, WHAT="chunk", B=4)
+    source, a = place(np.zeros(N, np.float32)), place(np.zeros(N, np.float32))
+    put_chunk[(1,)](a, source, N, ctx)
+    with pytest.raises(IndexError, match="element 10 is behind the end of dest"):
+        put_chunk[(1,)](a, source, 11, ctx)
 
 
 def test_a_part_of_an_array_may_be_left_and_the_array_may_not(place, ctx):
     whole = pyshmem.zeros(N, np.float32, heap="device")
     part = shmem.wrap(whole[2:6])
     touch[(1,)](part, part, 8, 0, ctx, WHAT="store", B=8)
+    pyshmem.barrier_all()
     touch[(1,)](part, part, 8, -2, ctx, WHAT="own store", B=4)
+    pyshmem.barrier_all()
     with pytest.raises(IndexError, match="which has of its array from there on, 8 of float32"):
         touch[(1,)](part, part, 9, 0, ctx, WHAT="store", B=16)
 
