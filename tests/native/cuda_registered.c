@@ -41,6 +41,7 @@ static void transfers(int64_t *box, int pe, int n_pes) {
     MUST(ishmemx_ptr(box + 1, right, &peer));
     CHECK(peer && *(int64_t *)peer == 1000 * pe);
     CHECK(ishmemx_addr_accessible(box, right));
+    MUST(ishmemx_barrier_all()); /* what comes next is put into the same words */
 }
 
 /* In the order of a stream; a signal is on the heap. */
