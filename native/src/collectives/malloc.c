@@ -22,6 +22,8 @@
 #include "transport/quiet.h"
 
 static const char *const heap_settings[ISHMEMX_HEAP_COUNT] = {"HEAP_SIZE", "DEVICE_HEAP_SIZE"};
+/* What they are called where a program gives them. */
+static const char *const heap_fields[ISHMEMX_HEAP_COUNT] = {"heap_size", "device_heap_size"};
 
 /* ---- agreement ---- */
 
@@ -182,9 +184,10 @@ static int exhausted(const ask_t *ask, int64_t refusal) {
     why = pysh.arena[ask->heap].fixed ? pysh.arena[ask->heap].fixed : "";
     return pysh_fail(
         ISHMEMX_ERR_MEMORY,
-        "symmetric %s heap exhausted: %s requested, %s free, largest block %s; raise PYSHMEM_%s (now %s)%s%s",
+        "symmetric %s heap exhausted: %s requested, %s free, largest block %s; raise PYSHMEM_%s, "
+        "or the %s that init is given (now %s)%s%s",
         pysh_heap_name(ask->heap), pysh_bytes_text(requested), pysh_bytes_text(allocator->nbytes - allocator->used),
-        pysh_bytes_text(pysh_allocator_largest(allocator)), heap_settings[ask->heap],
+        pysh_bytes_text(pysh_allocator_largest(allocator)), heap_settings[ask->heap], heap_fields[ask->heap],
         pysh_bytes_text(allocator->nbytes), *why ? "; it does not grow: " : "", why);
 }
 

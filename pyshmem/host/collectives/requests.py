@@ -8,9 +8,10 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any
 
-from ..._core.arrays.checks import StreamLike
+from ..._core.arrays.checks import StreamLike, place
 from ..._core.library import check, ffi, lib, owned
 from ..job.handles import Handle
+from ..memory import heap
 from . import stream_waits
 
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 50e-6, 1e-3
@@ -23,11 +24,12 @@ class _Held:
     ended before ``Request.__del__`` could keep them.
     """
 
-    __slots__ = ("__weakref__", "arrays", "cell")
+    __slots__ = ("__weakref__", "arrays", "cell", "routine")
 
-    def __init__(self, cell: Any, arrays: tuple[Any, ...]) -> None:
+    def __init__(self, cell: Any, arrays: tuple[Any, ...], routine: str) -> None:
         self.cell = cell  # owns an ishmemx_request_t; 0: there is none
         self.arrays = arrays
+        self.routine = routine
 
     @property
     def handle(self) -> int:
@@ -139,7 +141,7 @@ def begin(
 ) -> Request:
     """Call a ``_nb`` routine of the library."""
     _forget_completed()
-    held = _Held(owned(lib.end_request), arrays)
+    held = _Held(owned(lib.end_request), arrays, name)
     _under_way.add(held)
     try:
         check(routine(*arguments, held.cell))
@@ -173,3 +175,15 @@ def _let_go(held: _Held) -> None:
 def _is_complete(held: _Held) -> bool:
     """A look that moves nothing. Also of a request that failed, or whose job has ended."""
     return bool(lib.ishmemx_request_complete(held.handle))
+
+
+def _use_of(address: int, nbytes: int) -> str:
+    """What ``heap`` tells of an array that is given back while a request uses it."""
+    for held in list(_under_way):
+        begins = (place(one, "array", symmetric=False, writable=False)[0] for one in held.arrays)
+        if any(0 <= begin - address < nbytes for begin in begins) and not _is_complete(held):
+            return f"{held.routine} is under way and uses it: wait for its request first"
+    return ""
+
+
+heap.users.append(_use_of)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, Literal, SupportsIndex, TypeVar, cast
 
@@ -64,6 +64,8 @@ class Block:
 
 _blocks: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()
 _changes = 0  # of what is allocated, in checking mode
+#: Each says what uses memory still, by its address and size; "": nothing. What is above adds itself.
+users: list[Callable[[int, int], str]] = []
 
 
 def _held() -> list[sites.Held]:
@@ -311,6 +313,9 @@ def _block_of(array: Any, verb: str) -> Block | None:
         )
     if not block.cell[0]:  # a call that gave it back was interrupted behind that
         raise ValueError(f"the array cannot be {verb}: the heap has its memory back already")
+    for user in users:
+        if why := user(block.address, block.nbytes):
+            raise ValueError(f"the array cannot be {verb}: {why}")
     return block
 
 

@@ -270,7 +270,13 @@ def _run(function: Any, dimensions: tuple[int, ...], arguments: dict[str, Any]) 
 
 
 def _call_device_function(function: Any, *arguments: Any, **named: Any) -> Any:
-    """Calls of jitted functions from kernels: the language has been remapped for the whole launch."""
+    """Calls of jitted functions from kernels: the language has been remapped for the whole launch.
+
+    Raises: RuntimeError: the host calls it, without a grid.
+    """
+    if _current is None:
+        name = function.fn.__name__
+        raise RuntimeError(f"a kernel is launched with a grid, {name}[(1,)](...)")
     return function.rewrite()(*arguments, **named)
 
 

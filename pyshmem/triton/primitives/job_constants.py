@@ -65,7 +65,9 @@ def is_whole(pe):
     """Refuses a PE that is a float, as ``/`` makes one."""
     dtype = getattr(pe, "dtype", None)
     if isinstance(pe, float) or (dtype is not None and dtype.is_floating()):
-        raise TypeError("pe is a float, as / makes one: divide by //")
+        raise TypeError(
+            "pe is a float: divide by //, as / makes one; or it is in the place of what is stored"
+        )
     return True
 
 

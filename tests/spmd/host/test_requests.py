@@ -255,6 +255,24 @@ def test_a_dropped_request_warns_and_completes(job, make):
     assert all(w.category is ResourceWarning and "dropped" in str(w.message) for w in caught)
 
 
+def test_an_array_is_not_given_back_while_a_request_uses_it(job):
+    source, dest = pyshmem.full(4, 3), pyshmem.zeros(4, dtype=np.int64)
+    with TEAM_WORLD.split_strided(0, 1, job.n_pes) as team:
+        if job.my_pe:  # under way, as PE 0 is late
+            request = pyshmem.sum_reduce_nb(dest[:2], source[2:], team=team)
+            for give_back in (pyshmem.free, lambda array: pyshmem.realloc(array, 9)):
+                for array in (source, dest):
+                    with pytest.raises(ValueError, match="sum_reduce_nb is under way and uses it"):
+                        give_back(array)
+        pyshmem.barrier_all()
+        if not job.my_pe:
+            request = pyshmem.sum_reduce_nb(dest[:2], source[2:], team=team)
+        request.wait()
+    assert dest.tolist() == [3 * job.n_pes] * 2 + [0, 0]
+    pyshmem.free(source)
+    pyshmem.free(dest)
+
+
 def test_a_request_in_a_garbage_cycle_completes_with_its_arrays(job, make):
     begun = make(np.zeros(1, int))
     for turn in range(1, 4):

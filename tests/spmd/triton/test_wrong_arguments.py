@@ -45,7 +45,8 @@ def test_launches_as_triton_has_none_are_told_how_one_is(job, place, show, ctx, 
     for grid in (4, (1, 1, 1, 1), ()):
         text = refusal(lambda grid=grid: who_am_i[grid](dest, ctx))
         assert f"in the brackets is {grid}" in text
-    assert "a kernel is launched with a grid, kernel[(1,)]" in refusal(lambda: who_am_i(dest, ctx))
+    text = refusal(lambda: who_am_i(dest, ctx))
+    assert "a kernel is launched with a grid, who_am_i[(1,)](...)" in text
     for wrong, told in (
         (job, "ctx, an argument of the kernel, is the job; give what pyshmem.triton.context() ret"),
         (pyshmem.TEAM_WORLD, "is a team; give its number, pyshmem.triton.team_number(team)"),
