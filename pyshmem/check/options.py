@@ -19,7 +19,7 @@ _OPTIONS = (
         "--check",
         metavar="WHAT",
         help="What is checked, with commas: args; order, races between PEs (exit status 3); deliver, "
-        "order with what may be late late; strict, order with advice.  [PYSHMEM_CHECK]",
+        "order with all as late as it may be; strict, order with advice.  [PYSHMEM_CHECK]",
     ),
     click.option(
         "--seed",
