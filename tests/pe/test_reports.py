@@ -197,6 +197,24 @@ with pyshmem.init() as job:
     assert len({team for _, team in told}) == 2
 
 
+def test_a_barrier_that_waits_for_who_waits_for_a_word_is_told(run_pes: Callable) -> None:
+    program = """
+import pyshmem
+with pyshmem.init() as job:
+    sig = pyshmem.new_signal()
+    if job.my_pe == 0:
+        pyshmem.barrier_all()
+        pyshmem.signal_set(sig, 1, 1)
+    else:
+        pyshmem.signal_wait_until(sig, pyshmem.CMP_EQ, 1)
+        pyshmem.barrier_all()
+"""
+    done = run_pes(2, program, env={"PYSHMEM_TIMEOUT": "22"})
+    assert "and so does every PE" in done.stderr
+    assert "in barrier_all for 15" in done.stderr
+    assert "in signal_wait_until (== 1, seen 0) for 15" in done.stderr
+
+
 def test_a_split_against_a_barrier_is_a_mismatch(run_pes: Callable) -> None:
     program = """
 import pyshmem

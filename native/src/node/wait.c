@@ -210,8 +210,8 @@ static void list_slow(pysh_wait_t *wait) {
 
     if (wait->aim.describe)
         wait->kind = PYSH_WAITS_FOR_WORDS;
-    else if (wait->barrier && to_the_end)
-        wait->kind = PYSH_WAITS_AT_THE_END;
+    else if (wait->barrier) /* who is there changes no words that others wait for, either */
+        wait->kind = to_the_end ? PYSH_WAITS_AT_THE_END : PYSH_WAITS_FOR_WORDS;
     snprintf(wait->name, sizeof wait->name, "%s", named(wait, text, sizeof text));
     pthread_mutex_lock(&slow_mutex);
     wait->next_slow = slow;
