@@ -211,8 +211,8 @@ with pyshmem.init() as job:
 """
     done = run_pes(2, program, env={"PYSHMEM_TIMEOUT": "22"})
     assert "and so does every PE" in done.stderr
-    assert "in barrier_all for 15" in done.stderr
-    assert "in signal_wait_until (== 1, seen 0) for 15" in done.stderr
+    assert "in barrier_all for" in done.stderr
+    assert "in signal_wait_until (== 1, seen 0) for" in done.stderr
 
 
 def test_a_split_against_a_barrier_is_a_mismatch(run_pes: Callable) -> None:
