@@ -121,7 +121,7 @@ def test_threads_may_drop_requests_at_once(job):
 
     def drop(_):
         for _ in range(n):
-            requests._dropped.append(requests._Held(0, ()))
+            requests._dropped.append(requests._Held(0, (), ""))
             requests._forget_completed()
 
     threads = [threading.Thread(target=drop, args=(k,)) for k in range(3)]

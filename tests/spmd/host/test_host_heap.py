@@ -135,6 +135,7 @@ def test_arrays_lie_at_the_same_place_of_every_pe(job, in_memory, same_everywher
 
 
 def test_arrays_without_elements_take_no_memory(heap):
+    drop_all()
     before = pyshmem.heap_info(heap)
     for shape in (0, (0, 3), (2, 0)):
         array = pyshmem.zeros(shape, heap=heap)
