@@ -75,28 +75,21 @@ def _memory_of(array: Any) -> tuple[int, int] | None:
 # ---- pointers made of pointers ---------------------------------------------------------------------
 
 
+def _know(made: Any, pointer: Any) -> Any:
+    """``made``, which is of the argument that ``pointer`` is of, if that is known."""
+    extent = getattr(pointer, "extent", None)
+    if extent is not None:
+        made.extent = extent
+    return made
+
+
 def _kept(plain: Callable[..., Any]) -> Callable[..., Any]:
     """What is made of one pointer, the first argument, knows what that knew."""
-
-    def make(self: Any, pointer: Any, *more: Any) -> Any:
-        made = plain(self, pointer, *more)
-        extent = getattr(pointer, "extent", None)
-        if extent is not None:
-            made.extent = extent
-        return made
-
-    return make
+    return lambda self, pointer, *more: _know(plain(self, pointer, *more), pointer)
 
 
 def _splat(plain: Callable[..., Any]) -> Callable[..., Any]:
-    def create_splat(self: Any, ret_ty: Any, arg: Any) -> Any:
-        made = plain(self, ret_ty, arg)
-        extent = getattr(arg, "extent", None)
-        if extent is not None:
-            made.extent = extent
-        return made
-
-    return create_splat
+    return lambda self, ret_ty, arg: _know(plain(self, ret_ty, arg), arg)
 
 
 def _select(plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,9 +110,7 @@ def _materialized(plain: Callable[..., Any]) -> Callable[..., Any]:
 
     def materialize_pointers(self: Any, *given: Any) -> Any:
         made = plain(self, *given)
-        extent = getattr(self.base, "extent", None)
-        if extent is not None:
-            made[0].extent = extent
+        _know(made[0], self.base)
         return made
 
     return materialize_pointers
@@ -157,6 +148,10 @@ def check(pointers: Any, mask: Any, nbytes: int | None = None) -> None:
         return
     size = nbytes or max(1, pointers.get_element_ty().primitive_bitwidth // 8)
     least, most = int(addresses.min()), int(addresses.max()) + size
+    if (
+        extent.low <= least and most <= extent.high
+    ):  # here, as most are; peers need not be asked for
+        return
     distances = (0, *_distances())
     if any(extent.low + d <= least and most <= extent.high + d for d in distances):
         return
