@@ -28,6 +28,7 @@ FOLDERS: dict[str, dict[str, str]] = {
     },
     "device.leaf": {
         "chosen": "device.leaf.backend",
+        "sim.scheduler": "device.leaf.sim.greenlets",
         "sim.units": "device.leaf.sim.packets",
     },
     "fused": {
@@ -67,7 +68,7 @@ FOLDERS: dict[str, dict[str, str]] = {
         "matmul_run": "fused.matmul.dispatch",
         "matmul_tiles": "fused.matmul.persistent",
         "norm": "fused.all_reduce_norm.api",
-        "norm_kernels": "fused.all_reduce_norm.two_shot_kernels",
+        "norm_kernels": "fused.all_reduce_norm.row_kernels",
         "norm_launch": "fused.all_reduce_norm.launch",
         "norm_modules": "fused.all_reduce_norm.modules",
         "norm_operators": "fused.all_reduce_norm.operators",

@@ -16,7 +16,13 @@ from triton.compiler import ASTSource, compile, make_backend
 from triton.runtime.jit import MockTensor, create_function_from_signature
 
 from pyshmem.fused._shared.slots import Slots
-from pyshmem.fused.all_reduce_norm import one_shot_ll_kernels, pull_kernels, two_shot_kernels
+from pyshmem.fused.all_reduce_norm import (
+    one_shot_channel_kernels,
+    one_shot_ll_kernels,
+    pull_kernels,
+    row_kernels,
+    two_shot_kernels,
+)
 from pyshmem.fused.flash_decode import kernels as flash_decode_kernels
 from pyshmem.fused.grouped_matmul import kernels as grouped_kernels
 from pyshmem.fused.matmul import kernels
@@ -69,9 +75,9 @@ def products(one: int) -> None:
 def norms(tokens: int) -> None:
     """Of so many rows."""
     given = *[HALF] * 6, FLOAT, FLOAT, tokens, 1e-6
-    row = two_shot_kernels.Row(64, 64, "rms", True, False, 0)
-    compiled(two_shot_kernels.local, *given, ROW=row)
-    compiled(two_shot_kernels.one_shot, *given, LONG, LONG, ROW=row)
+    row = row_kernels.Row(64, 64, "rms", True, False, 0)
+    compiled(row_kernels.local, *given, ROW=row)
+    compiled(one_shot_channel_kernels.one_shot, *given, LONG, LONG, ROW=row)
     compiled(two_shot_kernels.two_shot, *given, HALF, HALF, LONG, LONG, LONG, ROW=row)
     row = row._replace(RING=pull_kernels.Ring(0, 2, 256, 2, 2))
     compiled(pull_kernels.pull, *given, HALF, LONG, LONG, 1, LONG, ROW=row)

@@ -18,12 +18,14 @@ from ...host.memory import creation
 from .._shared.powers import power_of_2
 from .._shared.workspace import Workspace, device_heap_is_p2p
 from ..formats.table import BLOCK_FORMATS, global_scale_tensor
-from . import two_shot_kernels as kernels
+from .one_shot_channel_kernels import one_shot as one_shot_by_channel
 from .one_shot_ll_kernels import PacketsRow
 from .one_shot_ll_kernels import one_shot as one_shot_ll
 from .pull_kernels import SLOTS, Ring, pull
 from .push_kernels import SLOTS as PUSH_SLOTS
 from .push_kernels import push
+from .row_kernels import NO_BLOCKS, Blocks, Row, local
+from .two_shot_kernels import two_shot
 
 NORMS = ("rms", "layer")
 #: Elements that have one scale; 0 is without, None a row.
@@ -162,20 +164,18 @@ def _too_large(given: Request, nbytes: int) -> str:
     )
 
 
-def _blocks(given: Request) -> kernels.Blocks:
+def _blocks(given: Request) -> Blocks:
     """How kernels make blocks that have scales."""
     found = BLOCK_FORMATS.get(given.quantize or "")
     if found is None:
-        return kernels.NO_BLOCKS
-    return kernels.Blocks(
-        found.kind, found.per_byte, found.swizzled, given.global_scale is not None
-    )
+        return NO_BLOCKS
+    return Blocks(found.kind, found.per_byte, found.swizzled, given.global_scale is not None)
 
 
 def _constants(given: Request) -> dict[str, Any]:
     block = _tile(given)
     group = GROUP[given.quantize]
-    row = kernels.Row(
+    row = Row(
         given.hidden, block, given.norm, given.residual is not None, given.bias is not None,
         block if group is None else min(group, block), _blocks(given),
     )  # fmt: skip
@@ -213,7 +213,7 @@ def _plan(space: Workspace, given: Request, algorithm: str, invariant: bool) -> 
         where = _two_shot_where(space, given, programs)
     count, constants = min(programs, tokens), _constants(given)
     if space.n_pes == 1:
-        return _Plan(kernels.local, count, (), constants)
+        return _Plan(local, count, (), constants)
     if algorithm == "one_shot" and all_p2p:
         parts = _parts(space, given, invariant)
         count = min(parts * tokens, _senders(space, given))
@@ -222,7 +222,7 @@ def _plan(space: Workspace, given: Request, algorithm: str, invariant: bool) -> 
         return _Plan(one_shot_ll, count, (*where, space.me), constants)
     if algorithm == "one_shot":
         _in_row(constants, TEAM=shmem.team_number(space.team))
-        return _Plan(kernels.one_shot, count, (where,), constants)
+        return _Plan(one_shot_by_channel, count, (where,), constants)
     if algorithm == "pull":
         count = min(tokens, _pullers(space, given))
         shared = None if invariant else count > programs
@@ -236,7 +236,7 @@ def _plan(space: Workspace, given: Request, algorithm: str, invariant: bool) -> 
         _in_row(constants, RING=constants.pop("RING"))
         return _Plan(push, count, (*where, space.me), constants)
     _in_row(constants, TEAM=shmem.team_number(space.team))
-    return _Plan(kernels.two_shot, count, where, constants)
+    return _Plan(two_shot, count, where, constants)
 
 
 def _in_row(constants: dict[str, Any], **fields: Any) -> None:
@@ -269,7 +269,7 @@ def launch_of_one(given: Request) -> Launch:
     count = min(
         given.tokens, _multiprocessors(given.x.device.index or 0) if given.x.is_cuda else _SIMULATED
     )
-    return Launch(kernels.local, count, (given.tokens, given.eps), _constants(given))
+    return Launch(local, count, (given.tokens, given.eps), _constants(given))
 
 
 def again(

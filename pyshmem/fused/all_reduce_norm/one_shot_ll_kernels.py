@@ -39,7 +39,7 @@ from ..formats.block_kernels import (
     scale_places,
     size_bits,
 )
-from .two_shot_kernels import LEAST_SCALE, NO_BLOCKS, p2p_place, pad_scales
+from .row_kernels import LEAST_SCALE, NO_BLOCKS, p2p_place, pad_scales
 
 _INTERPRETED = tl.constexpr(INTERPRETED)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # mypy: disable-error-code="assignment"
-"""The kernel of ``all_reduce_rmsnorm`` by loads from peers; constants are those of ``two_shot_kernels``.
+"""The kernel of ``all_reduce_rmsnorm`` by loads from peers; constants are those of ``row_kernels``.
 
 Program i of every member has rows i, i + programs, ... It puts its own rows into a ring on its heap,
 AHEAD of those that it sums, says so to the others after every EVERY rows, and loads their rows from
@@ -23,7 +23,7 @@ import triton.language as tl
 from ...triton.primitives.backend import poll, program_barrier, release_set
 from ...triton.runtime.constants import ALL_REDUCE, CMP_GE
 from ...triton.teams import team_row, world_pe
-from .two_shot_kernels import finish_row, load_gains, load_residual, p2p_place, pad_scales
+from .row_kernels import finish_row, load_gains, load_residual, p2p_place, pad_scales
 
 SLOTS = tl.constexpr(16)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernel of ``all_reduce_rmsnorm`` by stores to peers; constants are those of ``two_shot_kernels``.
+"""The kernel of ``all_reduce_rmsnorm`` by stores to peers; constants are those of ``row_kernels``.
 
 Program i of every member has rows i, i + programs, ... It stores its own rows into a ring on each
 peer's heap, AHEAD of those that it sums, and sums from its own ring. So a byte crosses once to each
@@ -26,7 +26,7 @@ from ...triton.primitives.backend import program_barrier, set_words
 from ...triton.runtime.constants import ALL_REDUCE
 from ...triton.teams import team_row, world_pe
 from .pull_kernels import row_of, wait_for_rows
-from .two_shot_kernels import finish_row, load_gains, p2p_place, pad_scales
+from .row_kernels import finish_row, load_gains, p2p_place, pad_scales
 
 SLOTS = tl.constexpr(8)
 AHEAD = tl.constexpr(2)

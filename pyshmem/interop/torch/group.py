@@ -98,8 +98,8 @@ class Group:
         self._queues_of = queues
         self.recorder: Any = None  # torch's, of the flight recorder; it holds torch's group
         # What does calls in C++ once members compare none: of few bytes on the host, and on a GPU.
-        self.quick: Any = None
-        self.quick_on_stream: Any = None
+        self.host_collectives: Any = None
+        self.stream_collectives: Any = None
         self._rank, self._n, self._name, self._desc = rank, size, name, "undefined"
         self._members: Members | None = None
         self._heaps: dict[str, Heap] = {}
@@ -259,7 +259,7 @@ class Group:
         compares, staging = self.compares(), self._heaps["cpu"].staging
         self._n_calls += 1
         if not compares:
-            self._make_quick(kind)
+            self._make_collectives(kind)
             return call
         if kind == "cpu":
 
@@ -273,17 +273,19 @@ class Group:
             self._queue("cpu", "collectives").do(agreed)
         return call
 
-    def _make_quick(self, kind: str) -> None:
+    def _make_collectives(self, kind: str) -> None:
         """From here on calls need no Python, where queues are in C++."""
-        if not hasattr(self._queues_of, "Quick"):
+        if not hasattr(self._queues_of, "HostCollectives"):
             return
-        if self.quick is None:
-            self.quick = self._queues_of.Quick(self._parts_of_quick("cpu"))
-        if self.quick_on_stream is None and kind == "cuda":
-            self.quick_on_stream = self._queues_of.QuickOnStream(self._parts_on_stream())
+        if self.host_collectives is None:
+            self.host_collectives = self._queues_of.HostCollectives(
+                self._parts_of_collectives("cpu")
+            )
+        if self.stream_collectives is None and kind == "cuda":
+            self.stream_collectives = self._queues_of.StreamCollectives(self._parts_on_stream())
 
-    def _parts_of_quick(self, kind: str) -> SimpleNamespace:
-        """What ``Quick`` in C++ is made of: addresses and numbers."""
+    def _parts_of_collectives(self, kind: str) -> SimpleNamespace:
+        """What ``HostCollectives`` in C++ is made of: addresses and numbers."""
         staging = self._heaps[kind].staging
         names = "reduce", "reduce_scatter", "broadcast", "fcollect", "alltoall"
         suffix = "" if kind == "cpu" else "_on_stream"
@@ -298,8 +300,8 @@ class Group:
         )  # fmt: skip
 
     def _parts_on_stream(self) -> SimpleNamespace:
-        """The same of ``QuickOnStream``."""
-        parts = self._parts_of_quick("cuda")
+        """The same of ``StreamCollectives``."""
+        parts = self._parts_of_collectives("cuda")
         parts.check = check
         others = {"sync": "sync_on_stream", "sides": "stream_sides", "fetch": "signal_fetch"}
         parts.routines |= {key: address_of(f"ishmemx_{name}") for key, name in others.items()}

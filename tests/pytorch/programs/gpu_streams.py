@@ -165,7 +165,7 @@ def captured(me: int, n: int) -> None:
 def without_python(me: int, n: int) -> None:
     """Calls of the kind that goes to C++ do so: their methods in Python are not called."""
     group = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cuda")).group
-    assert group.quick_on_stream is not None
+    assert group.stream_collectives is not None
     names = (
         "allreduce",
         "broadcast",

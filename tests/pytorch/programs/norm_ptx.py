@@ -11,13 +11,13 @@ import json
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
-from pyshmem.fused.all_reduce_norm import one_shot_ll_kernels as norm_units_kernels
+from pyshmem.fused.all_reduce_norm import one_shot_channel_kernels, one_shot_ll_kernels, row_kernels
 from pyshmem.fused.all_reduce_norm import pull_kernels as norm_pull_kernels
 from pyshmem.fused.all_reduce_norm import push_kernels as norm_push_kernels
-from pyshmem.fused.all_reduce_norm import two_shot_kernels as kernels
 from pyshmem.fused.all_reduce_norm.one_shot_ll_kernels import PacketsRow
 from pyshmem.fused.all_reduce_norm.pull_kernels import Ring
-from pyshmem.fused.all_reduce_norm.two_shot_kernels import Blocks, Row
+from pyshmem.fused.all_reduce_norm.row_kernels import Blocks, Row
+from pyshmem.fused.all_reduce_norm.two_shot_kernels import two_shot
 from pyshmem.fused.formats import kernels as formats_kernels
 from pyshmem.triton.primitives import job_constants
 
@@ -82,11 +82,14 @@ BLACKWELL = (
 )  # fmt: skip
 
 
-#: Kernels of other files.
-OWN = {
+#: By name.
+KERNELS = {
+    "local": row_kernels.local,
+    "one_shot": one_shot_channel_kernels.one_shot,
+    "two_shot": two_shot,
     "pull": norm_pull_kernels.pull,
     "push": norm_push_kernels.push,
-    "packets": norm_units_kernels.one_shot,
+    "packets": one_shot_ll_kernels.one_shot,
     "quantise": formats_kernels.quantise_rows,
     "dequantise": formats_kernels.dequantise_rows,
 }
@@ -94,7 +97,7 @@ OWN = {
 
 def ptx(name: str, architecture: int = 90) -> str:
     kernel_name, types, constants = (CASES | BLOCKS)[name]
-    kernel = OWN.get(kernel_name) or getattr(kernels, kernel_name)
+    kernel = KERNELS[kernel_name]
     names = kernel.arg_names
     types, constants = TYPES | types, CONSTANTS | constants
     signature = {one: types.get(one, "constexpr") for one in names}

@@ -27,10 +27,10 @@ from numba.extending import intrinsic
 from ...._core.library import ffi, lib, not_initialized, setting_number
 from ...._foreign import numba_cpu, numba_errors, numba_simulator
 from ...routine import ROUTINES
+from ..sim import greenlets, source
 from ..sim import launches as simulated
-from ..sim import scheduler, source
 from ..sim.arrays import ndarray_of
-from ..sim.scheduler import name_thread
+from ..sim.greenlets import name_thread
 from . import atomics as atomics  # fills the names of cuda
 from . import half_math as half_math
 from . import language as language
@@ -283,7 +283,7 @@ def run(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) 
     if number is not None:
         code = kernel.fn.__code__
         text = f"{kernel.fn.__qualname__} ({Path(code.co_filename).name}:{code.co_firstlineno})"
-        shown = f"{text}{scheduler.launched}"
+        shown = f"{text}{greenlets.launched}"
         lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, number, shown.encode())
     try:
         launcher.function(int(ffi.cast("intptr_t", launch)), given)

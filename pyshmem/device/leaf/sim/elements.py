@@ -24,7 +24,7 @@ from .arrays import (
     require,
     value_in,
 )  # fmt: skip
-from .scheduler import current
+from .greenlets import current
 from .threads import COMPARE_SWAP, MASK, block_threads, fence, thread_in_block
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...._foreign import numba_simulator
-from .scheduler import WARP, current
+from .greenlets import WARP, current
 
 # ---- lanes of a warp ---------------------------------------------------------------------------
 

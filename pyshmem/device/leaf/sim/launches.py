@@ -21,9 +21,9 @@ from ....host.job import runtime
 from ....host.job.tracebacks import launched_at
 from ....host.kernels import sim_calls
 from ...state import P2P
-from . import checked_streams, language, queued, scheduler, source
+from . import checked_streams, greenlets, language, queued, source
 from .arrays import kernel_array, store
-from .scheduler import Grid, SimThread, current, pause, running, running_here
+from .greenlets import Grid, SimThread, current, pause, running, running_here
 from .threads import STATE
 
 _MOST_THREADS = 1024  # of a block
@@ -59,11 +59,11 @@ def _launch(kernel: Any, *arguments: Any, **named: Any) -> Any:
         return _queue(kernel, arguments, handle)
     checked_streams.finish_all()
     with _one_kernel(), _turn:
-        scheduler.launched = launched_at(sys._getframe(1))
+        greenlets.launched = launched_at(sys._getframe(1))
         try:
             return _run(kernel, arguments)
         finally:
-            scheduler.launched = ""
+            greenlets.launched = ""
 
 
 #: Kernels that several threads launch run one after the other. Taken by ``with`` alone, and the lock of
@@ -73,7 +73,7 @@ _turn = threading.RLock()
 
 def _one_kernel() -> AbstractContextManager[None]:
     """While it is recorded what kernels do, they may have to wait for each other otherwise."""
-    return nullcontext() if scheduler.RECORD is None else scheduler.RECORD.one_kernel()
+    return nullcontext() if greenlets.RECORD is None else greenlets.RECORD.one_kernel()
 
 
 def _run(kernel: Any, arguments: tuple[Any, ...]) -> None:
@@ -109,15 +109,15 @@ def _interpret(kernel: Any, dimensions: Any, arguments: list[Any], number: int |
     grid.number = number
     with grid.active():
         grid.enter(kernel.fn)
-        if scheduler.RECORD is None:
+        if greenlets.RECORD is None:
             grid.run()
             return
         threads = math.prod(dimensions[1])
-        scheduler.RECORD.begins(grid, threads)
+        greenlets.RECORD.begins(grid, threads)
         try:
             grid.run()
         finally:  # of a kernel that raises no thread goes on either
-            scheduler.RECORD.ends(grid, threads)
+            greenlets.RECORD.ends(grid, threads)
 
 
 #: Runs a kernel's grid, given its dimensions, its arguments and its word MODULE: device cpu has another.
@@ -150,8 +150,8 @@ def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
         with _one_kernel(), _turn:
             _run_active(kernel, dimensions, seen, number)
 
-    if scheduler.RECORD is not None:
-        run = scheduler.RECORD.put(handle, captured, run)
+    if greenlets.RECORD is not None:
+        run = greenlets.RECORD.put(handle, captured, run)
     sim_calls.put(handle, kernel.fn.__qualname__, run, captured=captured)
     if write_back:  # Numba waits for these copies on a GPU too
         queued.finish(handle)
@@ -299,7 +299,7 @@ def install(finish_all: Callable[[], None], compiled: bool) -> None:
     if checks_order():
         from . import record
 
-        scheduler.RECORD = record
+        greenlets.RECORD = record
         record.install()
     queued.install(finish_all)
     numba_simulator.LAUNCH.replace(_launch)

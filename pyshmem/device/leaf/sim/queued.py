@@ -10,7 +10,7 @@ from ...._core.arrays.checks import stream_handle
 from ...._core.library import check, lib
 from ...._foreign import numba_simulator
 from ....host.kernels.sim_calls import is_captured
-from . import checked_streams, scheduler
+from . import checked_streams, greenlets
 
 
 def handle_of(stream: Any) -> int:
@@ -21,11 +21,11 @@ def handle_of(stream: Any) -> int:
 
 def finish(handle: int) -> None:
     """Wait for all that is on the stream."""
-    if scheduler.RECORD is not None:
-        scheduler.RECORD.awaits(handle)
+    if greenlets.RECORD is not None:
+        greenlets.RECORD.awaits(handle)
     check(lib.ishmemx_stream_finish(handle))
-    if scheduler.RECORD is not None:
-        scheduler.RECORD.finished(handle)
+    if greenlets.RECORD is not None:
+        greenlets.RECORD.finished(handle)
 
 
 # -- what waits ----------------------------------------------------------------------------------
@@ -69,8 +69,8 @@ def install(finish_all: Callable[[], None]) -> None:
     numba_simulator.COPY_TO_DEVICE.wrap(to_device)
     numba_simulator.EVENT_SYNCHRONIZE.replace(lambda self: finish_all())
     numba_simulator.EVENT_WAIT.replace(lambda self, stream=0: finish_all())
-    if scheduler.RECORD is not None:
-        scheduler.RECORD.events(finish_all)
+    if greenlets.RECORD is not None:
+        greenlets.RECORD.events(finish_all)
         checked_streams.install()
     for synchronize in numba_simulator.SYNCHRONIZE:
         synchronize.replace(finish_all)

@@ -23,7 +23,7 @@ from ....check.log import now
 from ....check.record import held, log, originals
 from . import queued
 from .arrays import KernelArray, cast, match, ndarray_of, require, unwrapped
-from .scheduler import Grid, Group, SimThread, running
+from .greenlets import Grid, Group, SimThread, running
 
 _SUFFIXES = {"_warp": "warp", "_work_group": "block", "_grid": "grid"}
 _ARRAYS = ("dest", "source", "sig_addr", "ivar", "ivars", "fetch", "lock")

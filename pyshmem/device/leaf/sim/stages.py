@@ -9,7 +9,7 @@ from ...._core.labels import label_words
 from ...._core.library import lib
 from ....host.observe import stages
 from ...state import MODULE, TRACE
-from . import scheduler
+from . import greenlets
 from .threads import STATE, state
 
 __all__ = ["stage_begin", "stage_end"]
@@ -28,14 +28,14 @@ def _check(label: Any, priority: Any = 0) -> tuple[int, ...]:
 
 def stage_begin(label: Any, priority: Any = 0) -> None:
     _check(label, priority)
-    thread = scheduler.current()
+    thread = greenlets.current()
     if STATE and STATE[TRACE] and thread.thread_id == 0:
         thread.grid.stages[thread.block.index, label] = lib.ishmemx_leaf_now(), priority
 
 
 def stage_end(label: Any) -> None:
     words = _check(label)
-    thread = scheduler.current()
+    thread = greenlets.current()
     if not STATE or not STATE[TRACE] or thread.thread_id != 0:
         return
     place = thread.block.index, label

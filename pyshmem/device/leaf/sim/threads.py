@@ -21,7 +21,7 @@ from ...._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
 from ...._core.values import is_integer
 from ...families import BY_NUMBER, WHOLE_NUMBERS, not_an_array, not_whole
 from ...state import MODULE
-from . import scheduler
+from . import greenlets
 from .arrays import unwrapped
 from .messages import label_word, print_bits, print_kind
 
@@ -48,7 +48,7 @@ STATE: list[int] = []
 
 fence = lib.ishmemx_leaf_fence
 now = lib.ishmemx_leaf_time_awake
-relax = scheduler.pause
+relax = greenlets.pause
 
 
 def opaque(value: int) -> int:
@@ -87,8 +87,8 @@ def note_call() -> None:
         frame = frame.f_back
     place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
     number = state(MODULE)
-    CALLS[number] = text = f"{scheduler.current().grid.name} ({place})"
-    shown = f"{text}{scheduler.launched}"
+    CALLS[number] = text = f"{greenlets.current().grid.name} ({place})"
+    shown = f"{text}{greenlets.launched}"
     lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, number, shown.encode())
 
 
@@ -160,11 +160,11 @@ def store_pair(address: int, low: int, high: int) -> None:
     write64(address + 8, high)
 
 
-nap = scheduler.pause
+nap = greenlets.pause
 
 
 def state(index: int) -> int:
-    if index == MODULE and (number := scheduler.current().grid.number) is not None:
+    if index == MODULE and (number := greenlets.current().grid.number) is not None:
         return number
     try:
         return STATE[index]
@@ -217,7 +217,7 @@ def public_routine(function: Any) -> Any:
                 raise TypeError(f"{name}: {parameter}: {not_an_array(what)}")
             if is_written and not given.flags.writeable:
                 raise ValueError(read_only(name, parameter))
-        thread = scheduler.current()
+        thread = greenlets.current()
         outer, thread.routine = thread.routine, name
         try:
             if seen is not None and not outer:
@@ -270,7 +270,7 @@ def _plain(value: Any) -> Any:
 
 
 def thread_in_block() -> int:
-    return scheduler.current().thread_id
+    return greenlets.current().thread_id
 
 
 def follows_in_block() -> int:
@@ -278,15 +278,15 @@ def follows_in_block() -> int:
 
 
 def block_threads() -> int:
-    return scheduler.current().block.size
+    return greenlets.current().block.size
 
 
 def block_index() -> int:
-    return scheduler.current().block.index
+    return greenlets.current().block.index
 
 
 def grid_blocks() -> int:
-    return scheduler.current().grid.blocks
+    return greenlets.current().grid.blocks
 
 
 # Grids and blocks of one dimension.
@@ -306,35 +306,35 @@ let_next_kernel_start = await_earlier_kernels
 
 
 def grid_sync() -> None:
-    thread = scheduler.current()
+    thread = greenlets.current()
     thread.grid.wait(thread, thread.routine)
 
 
 def lane() -> int:
-    return scheduler.current().thread_id & 31
+    return greenlets.current().thread_id & 31
 
 
 def warp_threads() -> int:
-    return scheduler.current().warp.size
+    return greenlets.current().warp.size
 
 
 def block_sync() -> None:
-    thread = scheduler.current()
+    thread = greenlets.current()
     thread.block.wait(thread, thread.routine)
 
 
 def warp_sync() -> None:
-    thread = scheduler.current()
+    thread = greenlets.current()
     thread.warp.wait(thread, thread.routine)
 
 
 def block_share(value: int) -> int:
-    thread = scheduler.current()
+    thread = greenlets.current()
     shared: int = thread.block.gather(thread, value, thread.routine)[0]
     return shared
 
 
 def warp_share(value: int) -> int:
-    thread = scheduler.current()
+    thread = greenlets.current()
     shared: int = thread.warp.gather(thread, value, thread.routine)[0]
     return shared

@@ -4,11 +4,11 @@
 //
 // It decides nothing. A call goes to the method of the group in Python (backend.py), which checks it and gives a queue
 // what is to be done; queues and works are in C++ (works.hpp), so that C++ can wait for them. Few bytes of contiguous
-// CPU tensors, once the members no longer compare their calls, go to the library in C from here (quick.hpp).
+// CPU tensors, once the members no longer compare their calls, go to the library in C from here (host_collectives.hpp).
 // native.py compiles this file for the torch that is there.
 
-#include "quick.hpp"
-#include "quick_on_stream.hpp"
+#include "host_collectives.hpp"
+#include "stream_collectives.hpp"
 #include "works.hpp"
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -108,7 +108,7 @@ class Backend final : public c10d::Backend {
         auto about = give(c10d::OpType::ALLREDUCE, "all_reduce", &tensors, opts);
         if (tensors.size() == 1)
             if (auto work = quickly(
-                    tensors[0], [&](auto &quick) { return quick.allreduce(about, tensors[0], opts.reduceOp); }))
+                    tensors[0], [&](auto &direct) { return direct.allreduce(about, tensors[0], opts.reduceOp); }))
                 return work;
         return call("allreduce", about, tensors, opts);
     }
@@ -126,7 +126,7 @@ class Backend final : public c10d::Backend {
         auto about = give(c10d::OpType::BROADCAST, "broadcast", &tensors, opts);
         if (tensors.size() == 1)
             if (auto work = quickly(tensors[0],
-                                    [&](auto &quick) { return quick.broadcast(about, tensors[0], opts.rootRank); }))
+                                    [&](auto &direct) { return direct.broadcast(about, tensors[0], opts.rootRank); }))
                 return work;
         return call("broadcast", about, tensors, opts);
     }
@@ -136,7 +136,7 @@ class Backend final : public c10d::Backend {
     WorkPtr _allgather_base(at::Tensor &output, at::Tensor &input, const c10d::AllgatherOptions &opts) override {
         Tensors inputs{input};
         auto about = give(c10d::OpType::_ALLGATHER_BASE, "all_gather", &inputs, opts);
-        if (auto work = quickly(input, [&](auto &quick) { return quick.allgather(about, output, input); }))
+        if (auto work = quickly(input, [&](auto &direct) { return direct.allgather(about, output, input); }))
             return work;
         return call("all_gather_single", about, output, input, opts);
     }
@@ -150,7 +150,7 @@ class Backend final : public c10d::Backend {
         auto about = give(c10d::OpType::COALESCED, "all_gather", &inputs, opts);
         if (inputs.size() == 1 && outputs.size() == 1)
             if (auto work =
-                    quickly(inputs[0], [&](auto &quick) { return quick.allgather(about, outputs[0], inputs[0]); }))
+                    quickly(inputs[0], [&](auto &direct) { return direct.allgather(about, outputs[0], inputs[0]); }))
                 return work;
         return call("all_gather_single_coalesced", about, outputs, inputs, opts);
     }
@@ -171,7 +171,7 @@ class Backend final : public c10d::Backend {
         Tensors inputs{input};
         auto about = give(c10d::OpType::_REDUCE_SCATTER_BASE, "reduce_scatter", &inputs, opts);
         if (auto work = quickly(
-                input, [&](auto &quick) { return quick.reduce_scatter(about, output, input, opts.reduceOp); }))
+                input, [&](auto &direct) { return direct.reduce_scatter(about, output, input, opts.reduceOp); }))
             return work;
         return call("reduce_scatter_single", about, output, input, opts);
     }
@@ -179,8 +179,8 @@ class Backend final : public c10d::Backend {
                                             const c10d::ReduceScatterOptions &opts) override {
         auto about = give(c10d::OpType::COALESCED, "reduce_scatter", &inputs, opts);
         if (inputs.size() == 1 && outputs.size() == 1)
-            if (auto work = quickly(inputs[0], [&](auto &quick) {
-                    return quick.reduce_scatter(about, outputs[0], inputs[0], opts.reduceOp);
+            if (auto work = quickly(inputs[0], [&](auto &direct) {
+                    return direct.reduce_scatter(about, outputs[0], inputs[0], opts.reduceOp);
                 }))
                 return work;
         return call("reduce_scatter_single_coalesced", about, outputs, inputs, opts);
@@ -190,7 +190,7 @@ class Backend final : public c10d::Backend {
         Tensors inputs{input};
         auto about = give(c10d::OpType::ALLTOALL_BASE, "all_to_all", &inputs, opts);
         if (output_splits.empty() && input_splits.empty())
-            if (auto work = quickly(input, [&](auto &quick) { return quick.alltoall(about, output, input); }))
+            if (auto work = quickly(input, [&](auto &direct) { return direct.alltoall(about, output, input); }))
                 return work;
         return call("all_to_all_single", about, output, input, output_splits, input_splits, opts);
     }
@@ -282,8 +282,8 @@ class Backend final : public c10d::Backend {
             about.become(Calls::State::FAILED);
             throw;
         }
-        take("quick", quick_);
-        take("quick_on_stream", on_stream_);
+        take("host_collectives", on_host_);
+        take("stream_collectives", on_stream_);
         return begun(work.cast<WorkPtr>());
     }
     // What the group in Python makes once its members compare no more calls.
@@ -300,8 +300,8 @@ class Backend final : public c10d::Backend {
         if (like.is_cuda()) {
             if (on_stream_)
                 work = call(*on_stream_);
-        } else if (quick_) {
-            work = call(*quick_);
+        } else if (on_host_) {
+            work = call(*on_host_);
         }
         return work ? begun(std::move(work)) : work;
     }
@@ -312,7 +312,7 @@ class Backend final : public c10d::Backend {
     }
     void end(const char *method) {
         Untraced untraced;
-        quick_.reset();
+        on_host_.reset();
         on_stream_.reset();
         group_.get().attr(method)();
     }
@@ -321,8 +321,8 @@ class Backend final : public c10d::Backend {
     const std::string name_;
     Millis limit_;
     std::map<std::string, std::string> titles_; // never changed: works keep what c_str() says
-    std::shared_ptr<Quick> quick_;
-    std::shared_ptr<QuickOnStream> on_stream_;
+    std::shared_ptr<HostCollectives> on_host_;
+    std::shared_ptr<StreamCollectives> on_stream_;
     std::optional<std::vector<WorkPtr>> begun_; // since startCoalescing
     const std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
 };
@@ -368,8 +368,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
                           const Tensors &used) { return queue.submit(call, std::move(outputs), used); })
         .def("synchronize", &StreamQueue::synchronize, py::call_guard<py::gil_scoped_release>())
         .def_property_readonly("stream", &StreamQueue::stream);
-    py::class_<Quick, std::shared_ptr<Quick>>(module, "Quick").def(py::init<py::object>());
-    py::class_<QuickOnStream, std::shared_ptr<QuickOnStream>>(module, "QuickOnStream").def(py::init<py::object>());
+    py::class_<HostCollectives, std::shared_ptr<HostCollectives>>(module, "HostCollectives").def(py::init<py::object>());
+    py::class_<StreamCollectives, std::shared_ptr<StreamCollectives>>(module, "StreamCollectives").def(py::init<py::object>());
     py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(module, "Backend")
         .def(py::init<py::object, int, int, std::string, double>())
         .def_property_readonly("group", &Backend::group);

@@ -5,7 +5,7 @@
 // holding one of them, but for that of a queue of a stream, which nobody waits for with the interpreter's lock.
 #pragma once
 
-#include "calls.hpp"
+#include "last_calls.hpp"
 #include "python.hpp"
 
 #include <ATen/record_function.h>

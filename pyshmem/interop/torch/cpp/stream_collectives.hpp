@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls of contiguous CUDA tensors on a stream, without Python.
+// Collectives of contiguous CUDA tensors on a stream, without Python.
 #pragma once
 
-#include "plain.hpp"
+#include "tensors.hpp"
 #include "works.hpp"
 
 #include <ATen/ops/from_blob.h>
@@ -15,9 +15,9 @@ namespace {
 // What Staging does on a stream (pyshmem/_torch/staging.py): the same rows, in the same halves of the same block, and
 // the same routines in the same order, as another member may come by Python. What it would copy for its own sake
 // (memory that begins oddly, that overlaps) goes there.
-class QuickOnStream {
+class StreamCollectives {
   public:
-    QuickOnStream(const py::object &of)
+    StreamCollectives(const py::object &of)
         : queue_(of.attr("queue").cast<std::shared_ptr<StreamQueue>>()), device_(of.attr("device").cast<int>()),
           team_(of.attr("team").cast<uintptr_t>()), n_(of.attr("n").cast<int>()), me_(of.attr("me").cast<int>()),
           half_(of.attr("half").cast<int64_t>()), unprepared_(of.attr("unprepared").cast<int>()),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls of few bytes on the host, without Python.
+// Collectives of small CPU tensors, without Python.
 #pragma once
 
-#include "plain.hpp"
+#include "tensors.hpp"
 #include "works.hpp"
 
 #include <torch/csrc/distributed/c10d/Types.hpp>
@@ -16,9 +16,9 @@ namespace {
 
 // What Staging does on the host (pyshmem/_torch/staging.py), for contiguous CPU tensors of few bytes: the same rows, in
 // the same halves of the same block, and the same routines in the same order, as another member may come by Python.
-class Quick : public std::enable_shared_from_this<Quick> {
+class HostCollectives : public std::enable_shared_from_this<HostCollectives> {
   public:
-    Quick(const py::object &of)
+    HostCollectives(const py::object &of)
         : queue_(of.attr("queue").cast<std::shared_ptr<HostQueue>>()), team_(of.attr("team").cast<uintptr_t>()),
           n_(of.attr("n").cast<int>()), me_(of.attr("me").cast<int>()), half_(of.attr("half").cast<int64_t>()),
           turn_(at_address<int64_t>(of.attr("turn"))), kind_of_(of.attr("kind")), check_(of.attr("check")) {
