@@ -25,9 +25,9 @@ from options import some_of
 
 import pyshmem
 from pyshmem import cutover
-from pyshmem.bench import paths
+from pyshmem.bench import put_get
 from pyshmem.bench.calibrate import Calibration
-from pyshmem.bench.paths import MOST
+from pyshmem.bench.put_get import MOST
 from pyshmem.bench.timing import Clock, Shape, slowest
 from pyshmem.bench.tune import Tuner
 from pyshmem.host.tuning import gpus, table
@@ -60,12 +60,12 @@ class Measured:
 
     def points(self) -> None:
         """Large puts by what is chosen, against the engine."""
-        transfers = paths.Transfers(self.clock, MOST)
+        transfers = put_get.Transfers(self.clock, MOST)
         for shape, nbytes in POINTS:
             found: dict[str, list[float]] = {"chosen": [], "engine": []}
             for _ in range(2 * ROUNDS - 1):
                 for name, way in (("chosen", ""), ("engine", "engine")):
-                    with paths.by("put", way):
+                    with put_get.by("put", way):
                         pyshmem.barrier_all()
                         found[name].append(transfers.time("put", shape, nbytes, self.right))
             us = dict(
@@ -125,9 +125,9 @@ class Measured:
 
     def both_ways(self, rows: dict[str, dict[str, table.Rows]]) -> Times:
         """Medians of both ways, over sizes and where any of the rows changes."""
-        transfers, found = paths.Transfers(self.clock, MOST), Times()
+        transfers, found = put_get.Transfers(self.clock, MOST), Times()
         for op in cutover.SHAPED:
-            for shape in paths.ALL_SHAPES:
+            for shape in put_get.ALL_SHAPES:
                 name = cutover.row_name(op, shape)
                 cuts = {cutover.size_of(op, each[name]) for each in rows.values()}
                 sizes = {s for s in (*SIZES, *cuts) if 0 < s * shape[1] <= MOST}
@@ -138,12 +138,12 @@ class Measured:
         return found
 
     def _of_shape(
-        self, op: str, shape: Shape, sizes: list[int], transfers: paths.Transfers
+        self, op: str, shape: Shape, sizes: list[int], transfers: put_get.Transfers
     ) -> dict[int, tuple[float, float]]:
         ways: list[list[list[float]]] = [[], []]
         for _ in range(3):
             for way, taken in zip(("stores", "engine"), ways, strict=True):
-                with paths.by(op, way):
+                with put_get.by(op, way):
                     pyshmem.barrier_all()
                     taken.append(
                         [

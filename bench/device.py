@@ -9,7 +9,7 @@ and ``bare_cuda.cu`` those of plain CUDA, measured the same way; ``compare.py`` 
 import sys
 
 import pyshmem  # before numba
-from pyshmem.bench.parts import PARTS
+from pyshmem.bench.operations import PARTS
 from pyshmem.bench.timing import Clock
 
 with pyshmem.init() as job:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What each request does. The library's handlers start what takes long and return: a copy engine's work, a flight that
- * pieces.c takes on. Everything else is loads and stores to mapped memory, or a call of the transport. Those of users
- * return when they like, and keep their ring waiting. */
+ * long_requests.c takes on. Everything else is loads and stores to mapped memory, or a call of the transport. Those of
+ * users return when they like, and keep their ring waiting. */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -111,7 +111,7 @@ bool pysh_flight_room(const pysh_ring_t *ring);
 pysh_flight_t *pysh_flight_add(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request,
                                int (*step)(pysh_ring_t *, pysh_flight_t *, uint64_t *));
 void pysh_ring_answer(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request, uint64_t value, int status);
-/* pieces.c: the steps of a put, get or put_signal that goes by the proxy itself, of a strided one, and of
+/* long_requests.c: the steps of a put, get or put_signal that goes by the proxy itself, of a strided one, and of
  * an atomic operation on a GPU's memory or another PE's. */
 int pysh_step_copy(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);
 int pysh_step_strided(pysh_ring_t *ring, pysh_flight_t *flight, uint64_t *value_p);

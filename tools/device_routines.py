@@ -184,7 +184,7 @@ def objects_of(kept: list[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[tu
     from concurrent.futures import ThreadPoolExecutor
 
     from pyshmem._foreign.numba_cuda_texts import relocatable
-    from pyshmem.device.jit import objects, routine_texts
+    from pyshmem.device.jit import linked_collectives, routine_texts
     from pyshmem.device.jit.content_names import Function, Routine
 
     named = {f"{name}{scope}" for name in CALLED for scope in ("_work_group", "_grid")}
@@ -196,7 +196,7 @@ def objects_of(kept: list[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[tu
         library = routine_texts._library(routine, routine.root)
         suffix = ("a",) if cc >= (9, 0) else ()
         arch = "".join(map(str, (*cc, *suffix)))
-        ptx = objects.ptx_of(library, (*cc, *suffix), False, False)
+        ptx = linked_collectives.ptx_of(library, (*cc, *suffix), False, False)
         code = relocatable(ptx, f"sm_{arch}", REGISTERS)
         return f"{library.name}-sm{arch}-r{REGISTERS}.cubin", code
 

@@ -7,8 +7,8 @@ import click
 
 import pyshmem
 
-from . import paths
-from .parts import PARTS
+from . import put_get
+from .operations import PARTS
 from .plot import draw
 from .timing import Clock, Row, say
 
@@ -39,10 +39,10 @@ def main(all_shapes: bool, as_json: bool, picture: str | None, chosen: tuple[str
                 "way, operation, bytes, blocks x threads, microseconds (or the share it is named for)"
             )
         for part in chosen or PARTS:
-            if part in paths.ROUTINES and job.n_pes == 1:
+            if part in put_get.ROUTINES and job.n_pes == 1:
                 say(f"{part} is left out: it takes 2 PEs")
-            elif part in paths.ROUTINES and all_shapes and not clock.simulated:
-                paths.measure(clock, (part,), paths.ALL_SHAPES)
+            elif part in put_get.ROUTINES and all_shapes and not clock.simulated:
+                put_get.measure(clock, (part,), put_get.ALL_SHAPES)
             else:
                 PARTS[part](clock)
         if job.my_pe == 0 and picture:

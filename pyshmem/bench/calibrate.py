@@ -15,8 +15,8 @@ import pyshmem
 from pyshmem import cutover
 from pyshmem.host.tuning import table
 
-from . import paths
-from .paths import MOST
+from . import put_get
+from .put_get import MOST
 from .timing import Clock, Shape, slowest
 
 #: Bytes of one call.
@@ -53,7 +53,7 @@ class Calibration:
 
     def __init__(self, clock: Clock) -> None:
         self.clock, self.seconds = clock, 0.0
-        self.shapes = ((1, 1), (32, 1)) if clock.simulated else paths.ALL_SHAPES
+        self.shapes = ((1, 1), (32, 1)) if clock.simulated else put_get.ALL_SHAPES
         self.sizes = (512, 65536) if clock.simulated else SIZES
 
     def _sizes_of(self, shape: Shape) -> list[int]:
@@ -61,7 +61,7 @@ class Calibration:
 
     def rows(self) -> dict[str, table.Rows]:
         """Rows of a table, by operation. All PEs."""
-        transfers = paths.Transfers(self.clock, 1 << 17 if self.clock.simulated else MOST)
+        transfers = put_get.Transfers(self.clock, 1 << 17 if self.clock.simulated else MOST)
         right = (self.clock.job.my_pe + 1) % self.clock.job.n_pes
         for op in cutover.SHAPED:
             for shape in self.shapes[0], self.shapes[-1]:  # compiles both kernels of the operation
@@ -87,7 +87,7 @@ class Calibration:
         transfers.free()
         return rows
 
-    def _times(self, op: str, way: int, transfers: paths.Transfers, right: int) -> list[float]:
+    def _times(self, op: str, way: int, transfers: put_get.Transfers, right: int) -> list[float]:
         """Microseconds of all shapes and sizes one way, the slowest PE's."""
         with cutover.forced(op, way):
             pyshmem.barrier_all()

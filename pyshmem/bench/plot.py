@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws what ``paths`` measured: bandwidth over bytes, a picture for each shape, a line for each way."""
+"""Draws what ``put_get`` measured: bandwidth over bytes, a picture a shape, a line a way."""
 
 from __future__ import annotations
 

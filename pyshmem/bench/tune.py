@@ -22,9 +22,9 @@ from pyshmem import cutover
 from pyshmem import device as shmem
 from pyshmem.host.tuning import gpus, table
 
-from . import kernels, paths
+from . import kernels, put_get
 from .calibrate import Calibration
-from .paths import MOST
+from .put_get import MOST
 from .timing import Clock, Shape, say, slowest
 
 #: Bytes of one call; a grid's buffers hold them for all its blocks up to ``MOST``.
@@ -93,12 +93,12 @@ class Tuner:
     def __init__(self, clock: Clock, step: Callable[[], None]) -> None:
         self.clock, self._step = clock, step
         simulated = clock.simulated
-        self.shapes = ((1, 1), (32, 1)) if simulated else paths.ALL_SHAPES
+        self.shapes = ((1, 1), (32, 1)) if simulated else put_get.ALL_SHAPES
         self.sizes = [512, 65536] if simulated else list(CALL_SIZES)
         self.reduce_sizes = [512, 4096] if simulated else list(REDUCE_SIZES)
         self.steps = 2 * len(self.shapes) + 2
 
-    def _sizes(self, op: str, transfers: paths.Transfers) -> dict[Shape, int | None]:
+    def _sizes(self, op: str, transfers: put_get.Transfers) -> dict[Shape, int | None]:
         """By shape, from how many bytes a copy engine is no slower."""
         job = self.clock.job
         right = (job.my_pe + 1) % job.n_pes
@@ -136,11 +136,11 @@ class Tuner:
 
     def rows(self) -> dict[str, table.Rows]:
         """Rows of a table, by operation. All PEs."""
-        transfers = paths.Transfers(self.clock, 1 << 17 if self.clock.simulated else MOST)
+        transfers = put_get.Transfers(self.clock, 1 << 17 if self.clock.simulated else MOST)
         rows = {}
         for op in cutover.SHAPED:
             sizes = self._sizes(op, transfers)
-            for shape in paths.ALL_SHAPES:
+            for shape in put_get.ALL_SHAPES:
                 rows[cutover.row_name(op, shape)] = cutover.rows_of_size(op, sizes.get(shape))
         transfers.free()
         for op in ("reduce", "ll"):

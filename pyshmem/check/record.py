@@ -29,7 +29,7 @@ from ..host.teams.team import Channel, Team
 from . import effects, memory, streams
 from . import log as check_log
 from .delivery import lanes
-from .delivery.taken import is_taken
+from .delivery.accepted import is_taken
 from .log import Log, is_internal, is_set_up, now
 from .log import inside as _inside
 from .sites import lines_of

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from ..check import files
-from . import leftovers, ranks
+from . import leftovers, torchrun_names
 from .control import Control
 from .guard import Guard
 from .output import report
@@ -114,7 +114,9 @@ class Job:
             stack.enter_context(files_of(len(self.spec.pes)))
             self.selector = stack.enter_context(selectors.DefaultSelector())
             if not self.spec.port:
-                self.spec = replace(self.spec, port=stack.enter_context(ranks.meeting_point()))
+                self.spec = replace(
+                    self.spec, port=stack.enter_context(torchrun_names.meeting_point())
+                )
             guard = Guard(self.spec.mark)
             stack.callback(self._dismiss, guard)
             stack.callback(self._look_back)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .._core.errors import LaunchError
-from . import ranks
+from . import torchrun_names
 from .binding import Share, cpus_together
 from .output.streams import Sink
 
@@ -91,7 +91,7 @@ class JobSpec:
 
     def place_of(self, pe: int, environment: Mapping[str, str]) -> dict[str, str]:
         """The place of ``pe`` by PyTorch's names, as far as ``environment`` does not say it."""
-        return ranks.variables(pe, self.n_pes, self.port, environment)
+        return torchrun_names.variables(pe, self.n_pes, self.port, environment)
 
     @property
     def reader(self) -> int | None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Collectives of few bytes in few instructions: a thread for each 8 bytes, which go as one packet.
 
-What ``moves``, ``reduce`` and ``call`` do for any array and any grid is done here for what the host has
-looked at: two members or more, something to send, arrays and sizes in multiples of 4 bytes, elements
-of at most 8, a grid of one dimension with a thread for each chunk, no checking mode. A launch costs
-little more than its instructions in front of the first store, so the host passes addresses that it
+What ``data_movement``, ``reduce`` and ``call`` do for any array and any grid is done here for what the
+host has looked at: two members or more, something to send, arrays and sizes in multiples of 4 bytes,
+elements of at most 8, a grid of one dimension with a thread for each chunk, no checking mode. A launch
+costs little more than its instructions in front of the first store, so the host passes addresses that it
 can compute: ``half`` is from one half of the area of packets to the other, ``first`` where the caller's
 packets go at the member behind it.
 

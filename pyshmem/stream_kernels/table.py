@@ -21,7 +21,7 @@ from ..device.leaf.backend import state, store_near, thread_in_block
 from ..device.ring.requests import ask
 from ..device.routine import ROUTINES
 from ..device.state import ABI
-from . import moves, reduce, small_messages
+from . import data_movement, reduce, small_messages
 
 Function = Callable[..., Any]
 
@@ -168,20 +168,20 @@ _ROWS: dict[int, _Row | _Made] = {
         lambda _op, _wide: small_messages.team_sync, TEAM + "i", "team_sync"
     ),
     STREAM_KERNEL.BROADCAST: _Made(
-        lambda _op, wide: moves.broadcast(wide),
+        lambda _op, wide: data_movement.broadcast(wide),
         TEAM + "xxii",
         "broadcast",
         lambda _op: small_messages.broadcast(),
     ),
     STREAM_KERNEL.FCOLLECT: _Made(
-        lambda _op, wide: moves.fcollect(wide),
+        lambda _op, wide: data_movement.fcollect(wide),
         TEAM + "xxi",
         "fcollect",
         lambda _op: small_messages.blocks("fcollect", False),
     ),
     STREAM_KERNEL.COLLECT: _Row("collect", _data, TEAM + "xxi"),
     STREAM_KERNEL.ALLTOALL: _Made(
-        lambda _op, wide: moves.alltoall(wide),
+        lambda _op, wide: data_movement.alltoall(wide),
         TEAM + "xxi",
         "alltoall",
         lambda _op: small_messages.blocks("alltoall", True),

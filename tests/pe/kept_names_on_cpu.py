@@ -13,7 +13,7 @@ import numba
 from numba import typeof
 
 from pyshmem._core import kept_files
-from pyshmem.device.leaf.cpu import store
+from pyshmem.device.leaf.cpu import kept_code
 
 #: What stands for HERE in two programs, and the program, of a line or several.
 PROGRAMS: list[tuple[str, str, list[str]]] = [
@@ -57,7 +57,7 @@ m = ModuleType("m")
 def name_of(text: str) -> str:
     names: dict[str, Any] = {"__name__": "program"}
     exec(compile(BEFORE + text, "/program.py", "exec"), names)
-    return store.digest_of(names["kernel"], typeof(tuple(names.get("given", [1]))), "")
+    return kept_code.digest_of(names["kernel"], typeof(tuple(names.get("given", [1]))), "")
 
 
 def main() -> None:
@@ -72,15 +72,15 @@ def main() -> None:
             print(f"not told apart, with {one} and {other}: {text}")
     if name_of("m.__getattr__ = len\ndef kernel(out): out[0] = m.N"):
         print("kept, though nobody can know what the module gives")
-    made = {store.made_by()}
+    made = {kept_code.made_by()}
     numba.config.LOOP_VECTORIZE = 1 - numba.config.LOOP_VECTORIZE
-    made.add(store.made_by())
+    made.add(kept_code.made_by())
     other_version: Any = types.SimpleNamespace(
         version=lambda _name: "another", PackageNotFoundError=LookupError
     )
     kept_files.metadata = other_version
     kept_files.origin.cache_clear()
-    made.add(store.made_by())
+    made.add(kept_code.made_by())
     print(f"{len(PROGRAMS)} pairs, {len(made)} compilers")
 
 

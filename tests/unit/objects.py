@@ -18,7 +18,7 @@ from numba import cuda
 from numba.cuda import codegen, dispatcher, types
 
 from pyshmem import device as shmem
-from pyshmem.device.jit import objects
+from pyshmem.device.jit import linked_collectives
 from pyshmem.device.jit.cubin import Cubin, stack_need
 from pyshmem.device.jit.linking import libraries_of
 from pyshmem.device.state import SYMBOL
@@ -71,8 +71,9 @@ def signature_of(text):
 def abi_of(kernel, root):
     """How the kernel declares the routine, and how the routine is defined."""
     pattern = rf"\.func\s*(\([^)]*\))?\s*{root.name}\s*\(([^)]*)\)"
+    ptx = linked_collectives.ptx_of(root, (*CC, "a"), False, False)
     declared = re.search(r"\.extern " + pattern, kernel.get_asm_str())
-    defined = re.search(r"\.visible " + pattern, objects.ptx_of(root, (*CC, "a"), False, False))
+    defined = re.search(r"\.visible " + pattern, ptx)
     return [list(map(signature_of, (found[1] or "", found[2]))) for found in (declared, defined)]
 
 
@@ -81,7 +82,7 @@ def row_of(function, **options):
     made = dispatcher._Kernel(function, (DATA, DATA), **given)
     kernel = made._codelibrary
     image = bytes(kernel.get_cubin().code)
-    called = objects.called_by(kernel)
+    called = linked_collectives.called_by(kernel)
     kept = pickle.dumps({k: v for k, v in kernel._reduce_states().items() if k != "codegen"})
     return {
         "kernel": function.__name__,

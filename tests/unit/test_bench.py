@@ -15,7 +15,7 @@ from click.testing import CliRunner
 pytest.importorskip("numba.cuda", reason="kernels need numba and numba-cuda")
 
 from pyshmem import cutover
-from pyshmem.bench import calibrate, parts, paths, tune
+from pyshmem.bench import calibrate, operations, put_get, tune
 from pyshmem.cli import bench
 from pyshmem.host.tuning import table
 
@@ -99,12 +99,12 @@ def test_a_file_that_is_no_table_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_parts_of_a_grid_are_equal_and_aligned() -> None:
-    assert paths.grid_bytes(1 << 20, 132) % (132 * 16) == 0
-    assert paths.grid_bytes(64, 8) == 64
+    assert put_get.grid_bytes(1 << 20, 132) % (132 * 16) == 0
+    assert put_get.grid_bytes(64, 8) == 64
 
 
 def test_the_command_knows_all_parts() -> None:
-    assert set(bench.PARTS) == set(parts.PARTS)
+    assert set(bench.PARTS) == set(operations.PARTS)
 
 
 def test_a_target_without_a_figure_has_not_passed() -> None:

@@ -13,7 +13,7 @@ OWN_WAYS = r"\bpysh_own_(?:put|get|amo|peer_address|heap_find)\("
 MAY = {
     "host_proxy/checks.c",  # what kernels ask for: their collectives meet in the system region
     "host_proxy/requests.c",
-    "host_proxy/pieces.c",
+    "host_proxy/long_requests.c",
     "native/src/collectives/collect.c",  # small parts, from the members' stages
     "native/src/memory/address.c",
     "native/src/memory/address.h",

@@ -23,13 +23,13 @@
 #include "host_proxy/proxy.h"
 #include "join/join.h"
 #include "join/variables.h"
-#include "memory/board.h"
 #include "memory/heap.h"
 #include "memory/pools.h"
 #include "memory/registered.h"
 #include "memory/release.h"
 #include "memory/static_share.h"
 #include "memory/system_region.h"
+#include "memory/usage.h"
 #include "node/enter.h"
 #include "node/node.h"
 #include "node/wait.h"
@@ -150,7 +150,7 @@ static void tear_down(bool together) {
     pysh_requests_abandon();
     pysh_teams_teardown();
     pysh_device_teams_close();
-    pysh_board_close();
+    pysh_usage_close();
     pysh_registered_close_all();
     pysh_pools_close_all();
     pysh_heap_teardown(blocks);
@@ -195,7 +195,7 @@ static int heaps_open(const ishmemx_config_t *config) {
         return status;
     if ((status = pysh_teams_setup()) || (status = pysh_heap_agree()))
         return status;
-    pysh_board_open(config->job);
+    pysh_usage_open(config->job);
     return pysh_device_heap_serve();
 }
 

@@ -13,9 +13,9 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/allocator.h"
-#include "memory/board.h"
 #include "memory/heap.h"
 #include "memory/release.h"
+#include "memory/usage.h"
 #include "node/enter.h"
 #include "teams/resume.h"
 #include "teams/team.h"
@@ -327,7 +327,7 @@ static int claim_all(const char *what, const ask_t *ask) {
 /* The end of what that began. */
 static int unclaim_all(int status) {
     pysh_team_unclaim(&ishmemx_team_world, status);
-    pysh_board_update();
+    pysh_usage_update();
     return status;
 }
 

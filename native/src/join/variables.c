@@ -78,8 +78,8 @@ static const char *variable(const char *name) {
     return text && *text ? text : NULL;
 }
 
-/* Our launcher gives its PEs RANK and WORLD_SIZE too, for others' use (launcher/ranks.py). A process that a PE started
- * has them still, and is no PE by that. */
+/* Our launcher gives its PEs RANK and WORLD_SIZE too, for others' use (launcher/torchrun_names.py). A process that a PE
+ * started has them still, and is no PE by that. */
 static bool inherited_from_pe(const launcher_t *launcher) {
     const char *mark = variable("RANK_SET_BY");
     char ours[64];

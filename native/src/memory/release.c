@@ -15,9 +15,9 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/allocator.h"
-#include "memory/board.h"
 #include "memory/heap.h"
 #include "memory/retired.h"
+#include "memory/usage.h"
 #include "node/node.h"
 
 typedef struct released {
@@ -213,7 +213,7 @@ int pysh_release_agree(const char *what, size_t *freed_p) {
         }
         done = bound;
     }
-    pysh_board_update();
+    pysh_usage_update();
     return ISHMEMX_OK;
 }
 

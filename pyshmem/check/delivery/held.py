@@ -25,7 +25,7 @@ from ...host import locks
 from ...host.job import runtime
 from .. import effects, log, memory
 from . import lanes
-from .taken import SENDING
+from .accepted import SENDING
 from .turns import NEVER, TESTED, WAITED, Turns
 
 Call = Callable[..., Any]

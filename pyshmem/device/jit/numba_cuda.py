@@ -41,8 +41,8 @@ from ..state import ABI, HEAP_BASE, HEAP_BYTES, MODULE, P2P, SYMBOL, WORDS
 from . import routine_texts
 from .cubin import refuse_other_contracts, stack_need
 from .grid_barrier import without_library
+from .linked_collectives import add_objects, called_by, needs_many_registers
 from .linking import link_each_module_once, link_once_on_a_host, own_texts, with_state_word
-from .objects import add_objects, called_by, needs_many_registers
 from .running import Running, beside_captures, hold_frees
 
 _LEGACY_STREAM = 1  # CU_STREAM_LEGACY; 0 is the same

@@ -23,7 +23,7 @@ from ..routine import ROUTINES
 from ..state import SYMBOL
 from . import shipped
 from .content_names import Function, Routine, check, freeze
-from .objects import can_be_called
+from .linked_collectives import can_be_called
 
 #: Of the files: part of their names.
 _FORMAT = 1

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 from ..._core.errors import LaunchError
-from .. import ranks
+from .. import torchrun_names
 from ..spec import PLACE, JobSpec
 from .environment import EXPORTED
 from .places import Place
@@ -49,7 +49,7 @@ def run_by_oshrun(spec: JobSpec, hosts: Sequence[Place], refused: Sequence[str] 
     environment = {
         name: value
         for name, value in spec.environment(0, -1).items()
-        if name not in PLACE and (name not in ranks.NAMES or name in os.environ)
+        if name not in PLACE and (name not in torchrun_names.NAMES or name in os.environ)
     }
     command = oshrun_command(spec, hosts, environment)
     os.execve(command[0], command, environment)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .. import ranks
+from .. import torchrun_names
 from ..output.streams import Sink
 from ..spec import JobSpec
 
@@ -43,7 +43,7 @@ class HostSpec(JobSpec):
 
     def place_of(self, pe: int, environment: Mapping[str, str]) -> dict[str, str]:
         """Where PE 0 meets the others is on its host, and not on each."""
-        return ranks.variables(
+        return torchrun_names.variables(
             pe, self.n_pes, self.port, environment, here=self.pes, address=self.address
         )
 

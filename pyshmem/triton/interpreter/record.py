@@ -38,8 +38,8 @@ _SEEN = ("tile", "signals", "collectives", "dist")
 _PACKETS = ("ll_channels", "primitives.ring", "primitives.by_proxy", "requests")
 _PACKAGE = __package__.rpartition(".")[0] + "."
 _calls: Counter[Any] = Counter()
-_internals: Any = None  # the module of that name, where the library's own kernels are followed
-_late: Any = None  # the module of that name, with PYSHMEM_CHECK=deliver
+_internals: Any = None  # the module own_kernels, where the library's own kernels are followed
+_late: Any = None  # the module late_stores, with PYSHMEM_CHECK=deliver
 
 
 def _write(name: str, did: Effects) -> None:
@@ -589,15 +589,15 @@ def install() -> None:
     """Put records around the interpreter's loads, stores and atomics."""
     global _late, _internals
     if checks_deliver():
-        from . import late
+        from . import late_stores
 
-        _late = late
-        late.install()
+        _late = late_stores
+        late_stores.install()
     if check_log.internals:
-        from . import internals
+        from . import own_kernels
 
-        _internals = internals
-        internals.install(_write)
+        _internals = own_kernels
+        own_kernels.install(_write)
     foreign.LOAD.wrap(_load)
     foreign.STORE.wrap(_store)
     foreign.ATOMICS[0].wrap(_cas)

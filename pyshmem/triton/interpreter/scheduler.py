@@ -30,8 +30,7 @@ from ...host.job.tracebacks import launched_at
 from ...host.kernels.host_only import Language, refused, stand_ins_in
 from ...host.teams.team import Team
 from ..runtime import context as job
-from . import bfloat16 as interpreter_types
-from . import extents
+from . import corrections, extents
 
 #: The module ``record`` while PYSHMEM_CHECK=order.
 RECORD: Any = None
@@ -298,7 +297,7 @@ def install(record: Any = None) -> None:
     ``record``: the module of that name, where the checker of order is on.
     """
     global RECORD
-    interpreter_types.install()
+    corrections.install()
     if record is not None:
         RECORD = record
         record.install()  # below what lets others run: an atomic's two records are one step

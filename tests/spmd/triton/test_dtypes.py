@@ -156,15 +156,15 @@ def test_every_method_that_looks_at_numbers_is_known(job):
         pytest.skip("compiled, not interpreted")
     from triton.runtime import interpreter
 
-    from pyshmem.triton.interpreter import bfloat16 as interpreter_types
+    from pyshmem.triton.interpreter import corrections
 
     looking = set()
     for name, method in vars(interpreter.InterpreterBuilder).items():
         code = getattr(inspect.unwrap(method), "__code__", None) if callable(method) else None
         if code is not None and "data" in code.co_names:
             looking.add(name)
-    assert looking - interpreter_types.REPAIRS.keys() - MOVE == set()
-    assert not interpreter_types.REPAIRS.keys() & MOVE
+    assert looking - corrections.REPAIRS.keys() - MOVE == set()
+    assert not corrections.REPAIRS.keys() & MOVE
 
 
 @triton.jit

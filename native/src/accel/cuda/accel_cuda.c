@@ -16,7 +16,7 @@
 #include "accel/cuda/driver.h"
 #include "accel/cuda/engine.h"
 #include "accel/cuda/gpu.h"
-#include "accel/cuda/grown.h"
+#include "accel/cuda/growing.h"
 #include "accel/cuda/peers.h"
 #include "accel/cuda/streams.h"
 #include "agree/agree.h"

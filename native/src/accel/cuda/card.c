@@ -5,7 +5,7 @@
 
 #include "accel/cuda/engine.h"
 #include "accel/cuda/gpu.h"
-#include "accel/cuda/grown.h"
+#include "accel/cuda/growing.h"
 #include "base/state.h"
 #include "base/status.h"
 

@@ -6,7 +6,7 @@ from numba import types
 from numba.extending import register_jitable
 
 from ..compiled.llvm import I32, I64, by_width, leaf
-from ..compiled.near import make_near
+from ..compiled.small_values import make_near
 from .memory import load16, load_bits, store16_near, store_bits
 
 __all__ = [

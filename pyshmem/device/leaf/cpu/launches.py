@@ -33,9 +33,9 @@ from ..sim.arrays import ndarray_of
 from ..sim.greenlets import name_thread
 from . import atomics as atomics  # fills the names of cuda
 from . import half_math as half_math
+from . import kept_code, routines
 from . import language as language
 from . import libdevice as libdevice
-from . import routines, store
 from . import vectors as vectors
 from .memory import STATE, STATE_NAME
 from .target import (
@@ -158,7 +158,7 @@ class Compiled:
             source.check(function, False)
         return self._make(kinds)
 
-    def _compiled(self, kinds: Any, name: str) -> tuple[_Launcher, store.Code | None]:
+    def _compiled(self, kinds: Any, name: str) -> tuple[_Launcher, kept_code.Code | None]:
         """Raises: what is refused is told in a few lines, in the simulator's if it says so."""
         try:
             return numba_cpu.with_room(self._compile, kinds, name)
@@ -169,28 +169,28 @@ class Compiled:
 
     def _make(self, kinds: Any) -> _Launcher:
         """What is refused is kept, too: the other PEs, and the next job, need not compile to be told."""
-        name = store.digest_of(self.kernel.fn, kinds, repr(options_of(self.kernel)))
+        name = kept_code.digest_of(self.kernel.fn, kinds, repr(options_of(self.kernel)))
         own: list[_Launcher] = []
         told: list[Exception] = []
 
-        def make() -> store.Code | store.Refusal | None:
+        def make() -> kept_code.Code | kept_code.Refusal | None:
             try:
                 made, code = self._compiled(kinds, name or f"own{next(_numbers)}")
             except Exception as error:
                 told.append(error)
-                if name and (refusal := store.refusal_of(error)):
+                if name and (refusal := kept_code.refusal_of(error)):
                     return refusal
                 raise
             own.append(made)
             return code
 
-        def use(kept: store.Code) -> _Launcher | None:
+        def use(kept: kept_code.Code) -> _Launcher | None:
             return own[0] if own else _load(kept)
 
         made = None
         try:
-            made = store.kept(name, make, use) if name else None
-        except store.Refused as refused:
+            made = kept_code.kept(name, make, use) if name else None
+        except kept_code.Refused as refused:
             told.append(refused.args[0])
         if told:
             raise told[0]
@@ -198,7 +198,7 @@ class Compiled:
             make()
         return made or own[0]
 
-    def _compile(self, kinds: Any, name: str) -> tuple[_Launcher, store.Code | None]:
+    def _compile(self, kinds: Any, name: str) -> tuple[_Launcher, kept_code.Code | None]:
         dispatcher = _launcher_of(dispatcher_of(self.kernel), name)
         with target_override(NAME):  # what lowering alone calls for is of this target, too
             dispatcher.compile((types.int64, kinds))
@@ -210,10 +210,10 @@ class Compiled:
             return made, None
         code = numba_cpu.object_code(result.library)
         entry, environment = result.fndesc.llvm_cpython_wrapper_name, result.fndesc.env_name
-        return made, store.Code(code, entry, environment, made.uses_state, needs)
+        return made, kept_code.Code(code, entry, environment, made.uses_state, needs)
 
 
-def _load(kept: store.Code) -> _Launcher | None:
+def _load(kept: kept_code.Code) -> _Launcher | None:
     """None: a routine that it calls is not kept any more."""
     if not routines.load(kept.needs):
         return None

@@ -25,7 +25,7 @@ from ...._foreign.numba_types import scalars, written
 from ...families import FAMILY_DTYPES
 from ...routine import ROUTINES
 from ..sim.threads import arrays_of, read_only
-from . import halves, store
+from . import halves, kept_code
 from .target import KernelDispatcher
 
 #: Bytes of bitcode from which on a routine is called. Calls of puts and gets take nanoseconds more than
@@ -67,7 +67,7 @@ def _key(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> list
     if None in kinds:
         return None
     words = [f"{option}={options[option]}" for option in sorted(options)]
-    return [name, *map(str, kinds), store.made_by(), *words]
+    return [name, *map(str, kinds), kept_code.made_by(), *words]
 
 
 def _name(routine: str, key: list[str]) -> str:

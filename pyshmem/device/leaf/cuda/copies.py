@@ -8,7 +8,7 @@ from numba.cuda.extending import register_jitable
 from .. import ptx as ptx
 from ..bulk import BARRIER_BYTES, BULK_BYTES, BULK_THREADS, bulk_share
 from ..compiled.llvm import by_width
-from ..compiled.near import make_near
+from ..compiled.small_values import make_near
 from ..ptx import BITS, I32, I64, asm, i64, instruction, leaf
 from .memory import load_bits, store16_near
 from .threads import block_threads, quotient32, thread_in_block

@@ -18,7 +18,7 @@ import numpy as np
 from ...._core.type_table import ATOMIC_FAMILY
 from ...._foreign import numba_simulator
 from ....check import effects, memory, streams
-from ....check.delivery.taken import SENDING
+from ....check.delivery.accepted import SENDING
 from ....check.log import now
 from ....check.record import held, log, originals
 from . import queued

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * See grown.h. A growth is several meetings, and may be ended by a handler or a deadline between them: `heap.stage`
+ * See growing.h. A growth is several meetings, and may be ended by a handler or a deadline between them: `heap.stage`
  * says how far it has come, and the same call goes on there. */
-#include "accel/cuda/grown.h"
+#include "accel/cuda/growing.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

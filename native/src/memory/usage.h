@@ -6,7 +6,7 @@
 #include "ishmemx.h"
 
 /* With the heaps; a PE that can have no such file goes on without. `job` is its name, NULL: none. */
-void pysh_board_open(const char *job);
-void pysh_board_close(void);
+void pysh_usage_open(const char *job);
+void pysh_usage_close(void);
 /* Shows how full the heaps are: behind each collective call that changes it. */
-void pysh_board_update(void);
+void pysh_usage_update(void);

@@ -10,7 +10,7 @@ import numpy as np
 import pyshmem
 from pyshmem import device as shmem
 
-from . import kernels, paths
+from . import kernels, put_get
 from .timing import Clock, Shape
 
 ONE: Shape = (1, 1)
@@ -109,12 +109,12 @@ def signals(clock: Clock) -> None:
 
 def put(clock: Clock) -> None:
     """Puts of PE 0 to PE 1 by all ways."""
-    paths.measure(clock, ("put",))
+    put_get.measure(clock, ("put",))
 
 
 def get(clock: Clock) -> None:
     """Gets of PE 0 from PE 1 by all ways."""
-    paths.measure(clock, ("get",))
+    put_get.measure(clock, ("get",))
 
 
 PARTS: dict[str, Callable[[Clock], None]] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * See board.h. One process writes, under pysh_heaps.mutex; others take a copy. */
-#include "memory/board.h"
+ * See usage.h. One process writes, under pysh_heaps.mutex; others take a copy. */
+#include "memory/usage.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -24,19 +24,19 @@
 enum { WORDS = sizeof(ishmemx_heaps_seen_t) / 8, NUMBERS = offsetof(ishmemx_heaps_seen_t, sites) / 8 };
 _Static_assert(sizeof(ishmemx_heaps_seen_t) % 8 == 0, "it is copied as words");
 
-typedef struct board {
+typedef struct usage {
     uint64_t magic;
     _Atomic uint64_t version;
     _Atomic uint64_t word[WORDS];
-} board_t;
+} usage_t;
 
 /* Guarded by pysh_heaps.mutex. */
-static board_t *board;
-static int board_fd = -1;
+static usage_t *board;
+static int usage_fd = -1;
 static ishmemx_heaps_seen_t shown;
 
 /* The first words of what is shown; texts are the last of it. */
-static void board_publish(int words) {
+static void usage_publish(int words) {
     uint64_t begun;
 
     for (int heap = 0; heap < ISHMEMX_HEAP_COUNT; heap++)
@@ -46,9 +46,9 @@ static void board_publish(int words) {
     pysh_change_end(&board->version, begun);
 }
 
-void pysh_board_open(const char *job) {
+void pysh_usage_open(const char *job) {
     int fd = pysh_memory_file("pyshmem-board");
-    board_t *made = MAP_FAILED;
+    usage_t *made = MAP_FAILED;
 
     if (fd >= 0 && !pysh_memory_file_size(fd, sizeof *made))
         made = mmap(NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -64,27 +64,27 @@ void pysh_board_open(const char *job) {
     shown.pid = (int32_t)getpid();
     snprintf(shown.job, sizeof shown.job, "%s", job ? job : "");
     board = made;
-    board_fd = fd;
+    usage_fd = fd;
     board->magic = MAGIC;
-    board_publish(NUMBERS);
+    usage_publish(NUMBERS);
     pthread_mutex_unlock(&pysh_heaps.mutex);
 }
 
-void pysh_board_close(void) {
+void pysh_usage_close(void) {
     pthread_mutex_lock(&pysh_heaps.mutex);
     if (board) {
         munmap(board, sizeof *board);
-        close(board_fd);
+        close(usage_fd);
     }
     board = NULL;
-    board_fd = -1;
+    usage_fd = -1;
     pthread_mutex_unlock(&pysh_heaps.mutex);
 }
 
-void pysh_board_update(void) {
+void pysh_usage_update(void) {
     pthread_mutex_lock(&pysh_heaps.mutex);
     if (board)
-        board_publish(NUMBERS);
+        usage_publish(NUMBERS);
     pthread_mutex_unlock(&pysh_heaps.mutex);
 }
 
@@ -93,12 +93,12 @@ int ishmemx_heaps_show(const char *sites) {
     memset(shown.sites, 0, sizeof shown.sites);
     snprintf(shown.sites, sizeof shown.sites, "%s", sites);
     if (board)
-        board_publish(WORDS);
+        usage_publish(WORDS);
     pthread_mutex_unlock(&pysh_heaps.mutex);
     return ISHMEMX_OK;
 }
 
-static int copy_out(const board_t *from, ishmemx_heaps_seen_t *seen) {
+static int copy_out(const usage_t *from, ishmemx_heaps_seen_t *seen) {
     for (int attempt = 0; attempt < PYSH_COPY_ATTEMPTS; attempt++) {
         uint64_t begun = pysh_copy_begin(&from->version);
         pysh_words_load(from->word, seen, WORDS);
@@ -111,7 +111,7 @@ static int copy_out(const board_t *from, ishmemx_heaps_seen_t *seen) {
 
 int ishmemx_heaps_seen(int fd, ishmemx_heaps_seen_t *seen) {
     struct stat found;
-    board_t *theirs;
+    usage_t *theirs;
     int status;
 
     if (fstat(fd, &found))

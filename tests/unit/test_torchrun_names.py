@@ -10,12 +10,12 @@ import sys
 import pytest
 from environment import clean_environment
 
-from pyshmem.launcher import ranks
+from pyshmem.launcher import torchrun_names
 from pyshmem.launcher.spec import JobSpec
 
 
 def test_a_pe_has_its_place_by_torchruns_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ranks.NAMES:
+    for name in torchrun_names.NAMES:
         monkeypatch.delenv(name, raising=False)
     environment = JobSpec(4, ["x"], port=4711).environment(2, 9)
     expected = {"RANK": "2", "WORLD_SIZE": "4", "LOCAL_RANK": "2", "LOCAL_WORLD_SIZE": "4"}
@@ -25,26 +25,26 @@ def test_a_pe_has_its_place_by_torchruns_names(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("name", ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"])
 def test_a_place_that_is_set_already_stays_whole(name: str) -> None:
-    assert ranks.variables(1, 4, 0, {name: "7"}) == {}
+    assert torchrun_names.variables(1, 4, 0, {name: "7"}) == {}
 
 
 @pytest.mark.parametrize("name", ["MASTER_ADDR", "MASTER_PORT"])
 def test_a_meeting_point_that_is_set_already_stays(name: str) -> None:
-    assert name not in ranks.variables(1, 4, 4711, {name: "7"})
-    assert "RANK" in ranks.variables(1, 4, 4711, {name: "7"})
+    assert name not in torchrun_names.variables(1, 4, 4711, {name: "7"})
+    assert "RANK" in torchrun_names.variables(1, 4, 4711, {name: "7"})
 
 
 def test_a_job_in_a_pe_has_its_own_places() -> None:
-    outer = ranks.variables(3, 4, 4711, {})
-    inner = ranks.variables(0, 2, 4712, outer)
+    outer = torchrun_names.variables(3, 4, 4711, {})
+    inner = torchrun_names.variables(0, 2, 4712, outer)
     assert (inner["RANK"], inner["WORLD_SIZE"], inner["MASTER_PORT"]) == ("0", "2", "4712")
     changed = outer | {"RANK": "1"}  # by somebody who means it
-    assert ranks.variables(0, 2, 4712, changed) == {}
+    assert torchrun_names.variables(0, 2, 4712, changed) == {}
 
 
 @pytest.mark.parametrize("address", ["", "127.0.0.1", "::"])
 def test_the_meeting_point_is_free_for_who_listens_there(address: str) -> None:
-    with ranks.meeting_point() as port:
+    with torchrun_names.meeting_point() as port:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         try:
             store = socket.socket(family)
@@ -75,7 +75,7 @@ def place_of(**environment: str) -> str:
 
 
 def test_what_a_pe_starts_is_no_pe_by_what_it_inherits() -> None:
-    inherited = ranks.variables(1, 3, 4711, {})
+    inherited = torchrun_names.variables(1, 3, 4711, {})
     assert place_of(**inherited) == "0 1\n"
     meant = inherited | {"RANK": "0", "WORLD_SIZE": "2"}
     assert "PYSHMEM_INIT_TIMEOUT" in place_of(**meant)
