@@ -58,6 +58,7 @@ vectorcallfunc fast_team_entry(const char *family);
 
 /* Tensors (tensors.c). */
 PyObject *fast_know_tensors(PyObject *module, PyObject *args); /* (capsule of DLPack, Tensor, Parameter) */
+PyObject *fast_tensor(PyObject *module, PyObject *object);
 PyObject *fast_look(PyObject *module, PyObject *const *args, Py_ssize_t n_args); /* (grad, *tensors) */
 
 /* Kernels of other libraries (launch.c). */

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._core import _fast, other_names
-from .._core.arrays import cupy_arrays
+from .._core.arrays import cupy_arrays, tensors
 from .._core.arrays.checks import SymmetricArray
 from .._core.dtypes import Kind, kind_of
 from .._core.library import fail
@@ -50,7 +50,7 @@ runtime.on_init(lambda: _fast.know_job(runtime.current().checks))
 #: A kernel that another library has loaded, with its arguments but the first ones.
 LoadedKernel = _fast.Launch
 #: What launches depend on of tensors: see ``native/python/tensors.c``.
-know_tensors, look = _fast.know_tensors, _fast.look
+know_tensors, look = tensors.know, _fast.look
 #: The class of streams, with a slot ``handle``: others are asked for theirs by a call.
 know_streams = _fast.know_streams
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import pyshmem
+from pyshmem._core.arrays import checks
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -93,3 +94,68 @@ def test_an_array_of_a_tensor_of_each_dtype(dtype: str) -> None:
             pyshmem.array(tensor, dtype=np.float32)
         tensor = tensor.real
     assert pyshmem.array(tensor, dtype=np.float32).tolist() == [[0, 1, 1], [1, 0, 0]]
+# ---- tensors on a heap, at which C looks ----------------------------------------------------------
+
+
+def _on_heap(dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    raw = pyshmem.zeros(24 * dtype.itemsize, np.uint8)
+    return torch.as_tensor(np.asarray(raw)).view(dtype).reshape(2, 3, 4)
+
+
+DTYPES = [
+    torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.int64, torch.float16,
+    torch.bfloat16, torch.float32, torch.float64, torch.float8_e4m3fn,
+]  # fmt: skip
+VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "whole": lambda t: t,
+    "part": lambda t: t[1],
+    "row": lambda t: t[1, 2],
+    "an element": lambda t: t[1, 2, 3],
+    "a column of one": lambda t: t[:1, :1, :],
+    "size 1 of any stride": lambda t: t[1].as_strided((1, 4), (1000, 1)),
+}
+
+
+def _looked_at_by_python(tensor: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> Any:
+    with monkeypatch.context() as patch:
+        patch.setattr(checks.tensors, "on_heap", lambda array: None)
+        return checks.place(tensor, "dest", symmetric=True, writable=True)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_both_ways_to_look_find_the_same(
+    dtype: torch.dtype, view: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tensor = VIEWS[view](_on_heap(dtype))
+    long = _looked_at_by_python(tensor, monkeypatch)
+    short = checks.tensors.on_heap(tensor)
+    assert short is not None
+    assert short == long
+    assert short[2] is long[2]
+
+
+LEFT_TO_PYTHON: dict[str, Callable[[], torch.Tensor]] = {
+    "columns": lambda: _on_heap()[:, :, 1:3],
+    "transposed": lambda: _on_heap().transpose(0, 1),
+    "empty": lambda: _on_heap()[:0],
+    "off the heap": lambda: torch.ones(3),
+    "requires grad": lambda: _on_heap().requires_grad_(),
+    "parameter": lambda: torch.nn.Parameter(_on_heap()),
+    "negative view": lambda: _on_heap(torch.complex64).conj().imag,
+    "conjugate": lambda: _on_heap(torch.complex64).conj(),
+    "complex": lambda: _on_heap(torch.complex64),
+    "of a subclass": lambda: _on_heap().as_subclass(type("Mine", (torch.Tensor,), {})),
+}
+
+
+@pytest.mark.parametrize("what", LEFT_TO_PYTHON)
+def test_what_is_more_than_elements_is_left_to_python(what: str) -> None:
+    assert checks.tensors.on_heap(LEFT_TO_PYTHON[what]()) is None
+
+
+def test_a_parameter_that_wants_no_gradient_is_looked_at() -> None:
+    parameter = torch.nn.Parameter(_on_heap(), requires_grad=False)
+    found = checks.tensors.on_heap(parameter)
+    assert found is not None
+    assert found[:2] == (parameter.data_ptr(), parameter.nbytes)

@@ -18,7 +18,7 @@ from .. import errors, other_names
 from ..dtypes import Kind, as_dtype, integer_of, kind_of, nelems_of
 from ..library import HEAPS, ffi, lib, not_initialized
 from ..values import is_integer
-from . import cupy_arrays, dlpack
+from . import cupy_arrays, dlpack, tensors
 
 _HEAP_NAMES = {number: name for name, number in HEAPS.items()}
 
@@ -217,6 +217,8 @@ def place(array: Any, name: str, *, symmetric: bool, writable: bool) -> Place:
         if isinstance(array, np.ma.MaskedArray):
             raise masked(name)
         address, nbytes, kind = _place_of_ndarray(array, name, writable)
+    elif found := tensors.on_heap(array):
+        return found
     else:
         if symmetric and (kept := registered_tensors.get(id(array))) and _still_there(array, *kept):
             return kept[1]

@@ -93,7 +93,7 @@ def describe(array: Any) -> tuple[dict[str, Any], np.dtype[Any], int]:
         tensor, flags = versioned.tensor, versioned.flags
     else:
         tensor = _Tensor.from_address(address)
-    dtype = _dtype_of(tensor)
+    dtype = dtype_of(tensor.kind, tensor.bits, tensor.lanes)
     if tensor.device not in (HOST, CUDA, CUDA_PINNED, CUDA_MANAGED):
         raise TypeError(
             f"a tensor on DLPack's device {tensor.device}; use one on the host or a GPU"
@@ -108,9 +108,13 @@ def describe(array: Any) -> tuple[dict[str, Any], np.dtype[Any], int]:
     return interface, dtype, tensor.device
 
 
-def _dtype_of(tensor: _Tensor) -> np.dtype[Any]:
-    letter = _LETTERS.get(tensor.kind)
-    name = _NAMES.get(tensor.kind) if letter is None else f"{letter}{tensor.bits // 8}"
-    if name is None or tensor.lanes != 1:
-        raise TypeError(f"DLPack's dtype {tensor.kind} ({tensor.bits} bits, {tensor.lanes} lanes)")
+def dtype_of(kind: int, bits: int, lanes: int) -> np.dtype[Any]:
+    """NumPy's dtype, or ml_dtypes', of what DLPack says of elements.
+
+    Raises: TypeError (neither has one).
+    """
+    letter = _LETTERS.get(kind)
+    name = _NAMES.get(kind) if letter is None else f"{letter}{bits // 8}"
+    if name is None or lanes != 1:
+        raise TypeError(f"DLPack's dtype {kind} ({bits} bits, {lanes} lanes)")
     return as_dtype(name)

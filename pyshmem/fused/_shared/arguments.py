@@ -130,9 +130,7 @@ def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
 #: ``(grad, *tensors)``: what ``look`` sees of all, as bytes; None where that has to look, for one
 #: because gradients are recorded (``grad``) and a tensor wants one.
 look_at_once = fast_calls.look
-fast_calls.know_tensors(
-    getattr(torch.Tensor, "__dlpack_c_exchange_api__", None), torch.Tensor, torch.nn.Parameter
-)
+fast_calls.know_tensors()
 
 
 def look(value: Any) -> Any:
