@@ -94,6 +94,8 @@ def test_an_array_of_a_tensor_of_each_dtype(dtype: str) -> None:
             pyshmem.array(tensor, dtype=np.float32)
         tensor = tensor.real
     assert pyshmem.array(tensor, dtype=np.float32).tolist() == [[0, 1, 1], [1, 0, 0]]
+
+
 # ---- tensors on a heap, at which C looks ----------------------------------------------------------
 
 
