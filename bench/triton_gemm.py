@@ -6,9 +6,12 @@
 Patterns: bulk (a kernel computes, a kernel scatters), two_streams (two kernels, a lock a tile), engine
 (the same, but copy engines scatter groups of rows, and a stream waits for their tiles), shards (cuBLAS
 computes pieces of the rows, and copy engines scatter one while it computes the next), fused (each tile
-goes to every PE as it is computed), specialised (some programs compute, others scatter), each with the
-best of a few shapes of tiles. In the interpreter (``--device sim``) it checks small sizes; its
-times mean nothing.
+goes to every PE as it is computed), descriptors (the same by tensor descriptors, also of the peers'
+memory: a tile leaves while the next one is computed), specialised (some programs compute, others
+scatter), each with the best of a few shapes of tiles. ``ms`` is of calls in CUDA graphs where a pattern
+can be captured, as what a program calls again and again is; ``eager`` of calls from Python. ``wire`` is
+a copy of what a PE sends to one other, all PEs at a time: no pattern is quicker. In the interpreter
+(``--device sim``) it checks small sizes; its times mean nothing.
 
 A kernel is loaded to the GPU at its first launch, and that may wait for kernels that run. So all of them
 have run before one waits for another, and ``turn``, which grows, is no reason to compile them anew.
@@ -24,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from triton_gemm_kernels import (
     counting_kernel,
+    descriptor_kernel,
     fused_kernel,
     gemm_kernel,
     scatter_kernel,
@@ -32,6 +36,7 @@ from triton_gemm_kernels import (
 
 import pyshmem
 import pyshmem.triton as shmem
+import triton
 
 
 class Tile(NamedTuple):
@@ -46,6 +51,10 @@ class Tile(NamedTuple):
 
 #: One program a multiprocessor; and two, of which one computes while the other stores.
 TILES = (Tile(128, 256, 64, 8, 3), Tile(128, 128, 64, 4, 3))
+#: Of kernels whose tiles go by descriptors: one program a multiprocessor.
+DESCRIBED = (Tile(128, 256, 64, 8, 3), Tile(128, 128, 64, 8, 4), Tile(128, 128, 64, 4, 4))
+#: What can be captured: its arguments are the same in each call.
+CAPTURED = ("gemm", "torch_matmul", "wire", "bulk", "fused", "descriptors", "shards")
 SCATTERERS = (8, 16)
 PIECES = (4, 8, 16)  # of the rows, for cuBLAS
 Call = Callable[[], object]
@@ -90,6 +99,11 @@ class Problem:
         self.b = right[:, mine].contiguous()
         self.expected = self.a[:64].float() @ right.float()
         self.stream = torch.cuda.Stream()
+
+        def room(size: int, alignment: int, stream: int | None) -> Any:
+            return torch.empty(size, dtype=torch.int8, device="cuda")
+
+        triton.set_allocator(room)  # for descriptors that kernels make
 
     def symmetric(self, rows: int, columns: int) -> Any:
         if not self.on_gpu:
@@ -139,6 +153,13 @@ class Problem:
         yield lambda: fused_kernel[(self.tiles(tile),)](
             self.c, self.a, self.b, self.M, self.N, self.K, self.ctx, **self.options(tile)
         )
+
+    def descriptors(self, tile: Tile) -> Iterator[Call]:
+        programs = min(132, self.tiles(tile)) if self.on_gpu else 2
+        yield lambda: descriptor_kernel[(programs,)](
+            self.c, self.a, self.b, self.M, self.N, self.K, self.ctx, N_PES=self.n_pes,
+            **self.options(tile),
+        )  # fmt: skip
 
     def two_streams(self, tile: Tile) -> Iterator[Call]:
         for programs in SCATTERERS if self.on_gpu else (2,):
@@ -213,6 +234,15 @@ class Problem:
                 own, own, (self.my_pe + k) % self.n_pes, bsize=self.N, dst=pitch, sst=pitch,
                 nblocks=rows, **({"stream": self.stream} if self.on_gpu else {}),
             )  # fmt: skip
+
+    def wire(self) -> None:
+        """As many bytes as a PE has to send to one other, in one piece by a copy engine."""
+        import torch
+
+        flat = self.c.view(torch.int16).view(-1)
+        half = flat[: self.M * self.N]
+        stream = torch.cuda.current_stream()
+        pyshmem.put(half, half, (self.my_pe + 1) % self.n_pes, stream=stream)
 
     def shards(self, tile: Tile) -> Iterator[Call]:
         """Tiles are cuBLAS's: only the number of pieces is this pattern's to choose."""
@@ -298,6 +328,15 @@ def milliseconds(problem: Problem, call: Call, repeat: int = 5) -> float:
     return sorted(found)[2]
 
 
+def captured(call: Call) -> Call:
+    import torch
+
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph.replay
+
+
 def times_as_long(problem: Problem, call: Call, other: Call, rounds: int = 5) -> float:
     """How many times as long as ``other`` it takes, in turn: a GPU slows down as it gets warm."""
     ratios = [
@@ -332,6 +371,9 @@ def measure(problem: Problem, shape: tuple[int, int, int]) -> None:
     alone: list[Call] = []  # the best GEMM
 
     def tell(name: str, calls: dict[str, Call], **more: object) -> None:
+        if problem.on_gpu and name in CAPTURED:
+            more["eager"] = round(min(slowest(milliseconds(problem, c)) for c in calls.values()), 4)
+            calls = {tile: captured(call) for tile, call in calls.items()}
         found = {tile: slowest(milliseconds(problem, call)) for tile, call in calls.items()}
         best = min(found, key=lambda tile: found[tile])
         row = {"op": "gemm_all_scatter", "MNK": shape, "way": name, "ms": round(found[best], 4)}
@@ -347,12 +389,13 @@ def measure(problem: Problem, shape: tuple[int, int, int]) -> None:
     tell("gemm", {f"{t.BM}x{t.BN}": lambda t=t: problem.gemm(t) for t in tiles})
     if problem.on_gpu:
         tell("torch_matmul", {"": lambda: problem.a @ problem.b})
+        tell("wire", {"": problem.wire})
         tell("torch_nccl", {"": with_nccl(problem, True)})
         tell("torch_nccl_parts", {"": with_nccl(problem, False)})
-    for name in ("fused", "shards", "engine", "specialised", "bulk", "two_streams"):
+    for name in ("fused", "descriptors", "shards", "engine", "specialised", "bulk", "two_streams"):
         calls = {
-            f"{tile.BM}x{tile.BN} {number}": call
-            for tile in tiles
+            f"{tile.BM}x{tile.BN} {tile.num_warps} {number}": call
+            for tile in (DESCRIBED if problem.on_gpu and name == "descriptors" else tiles)
             for number, call in enumerate(getattr(problem, name)(tile))
         }
         right = True

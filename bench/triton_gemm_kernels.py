@@ -90,6 +90,35 @@ def fused_kernel(
     scatter(c, compute(a, b, m, n, M, N, K, BM, BN, BK), m, n, M, N, ctx, BM, BN)
 
 
+@triton.jit
+def descriptor_kernel(
+    c, a, b, M, N, K, ctx, N_PES: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Tiles by tensor descriptors, those of a peer's memory too: one leaves while the next is computed.
+
+    The own copy first: before a store of the next tile the program waits until shared memory is read,
+    and then only the peers' copies, which take longer, are still on their way.
+    """
+    me = shmem.my_pe(ctx)
+    left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    right = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    dests = ()
+    for k in tl.static_range(N_PES):
+        columns = shmem.ptr(c, (me + k) % N_PES, ctx) + me * N
+        there = tl.make_tensor_descriptor(columns, [M, N], [N * N_PES, 1], [BM, BN])
+        dests = dests + (there,)  # noqa: RUF005 (Triton knows no star)
+    tiles = tl.cdiv(M, BM) * tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True):
+        m, n = place_of(tile, M, N, BM, BN, GROUP)
+        acc = tl.zeros([BM, BN], tl.float32)
+        for k in range(0, K, BK):
+            acc = tl.dot(left.load([m, k]), right.load([k, n]), acc)
+        value = acc.to(a.dtype.element_ty)
+        for k in tl.static_range(N_PES):
+            dests[k].store([m, n], value)
+
+
 @triton.jit(do_not_specialize=["turn", "scatterers"])
 def specialised_kernel(
     c, own, locks, turn, a, b, M, N, K, tiles, scatterers, ctx, BM: tl.constexpr, BN: tl.constexpr,

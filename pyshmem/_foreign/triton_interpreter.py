@@ -6,6 +6,8 @@ Importing this imports Triton, whose interpreter must have been turned on.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,8 +23,30 @@ GRID = Hook(interpreter.GridExecutor, "__call__", "self")
 CALL = Hook(interpreter.InterpretedFunction, "__call__", "self")
 #: Methods of the builder on which kernels spin.
 ATOMICS = tuple(Hook(_BUILDER, name, "self") for name in ("create_atomic_cas", "create_atomic_rmw"))
-LOAD = Hook(_BUILDER, "create_masked_load", "self ptrs mask other")
-STORE = Hook(_BUILDER, "create_masked_store", "self ptrs value mask")
+
+
+class ByPosition(Hook):
+    """A method that some versions call with keywords: what is put around it has no names for them."""
+
+    def wrap(self, around: Around) -> None:
+        """As ``Hook``'s; keywords go to their places in front of ``around``."""
+        super().wrap(around)
+        made = self.value()
+        names = list(inspect.signature(made).parameters)
+
+        @functools.wraps(made)
+        def by_position(*given: Any, **named: Any) -> Any:
+            return (
+                made(*given, *(named[name] for name in names[len(given) :]))
+                if named
+                else made(*given)
+            )
+
+        self.replace(by_position)
+
+
+LOAD = ByPosition(_BUILDER, "create_masked_load", "self ptrs mask other")
+STORE = ByPosition(_BUILDER, "create_masked_store", "self ptrs value mask")
 #: What makes pointers: of one, which is the first argument; of one for all places; of two.
 OF_POINTERS = tuple(
     Hook(_BUILDER, f"create_{name}", f"self {first}")
