@@ -56,7 +56,7 @@ def _waits(engine: Engine, sites: Sites, n_pes: int) -> list[_Wait]:
         found[pe].append(_of_agent(engine, sites, agent, standing, n_pes))
     for waits in found.values():
         if len(waits) > 1 and not waits[0].pes:
-            del waits[0]  # the host waits for its kernel
+            del waits[0]  # the host waits for its kernel, or for a stream
     return [one for waits in found.values() for one in waits]
 
 
@@ -69,7 +69,12 @@ def _of_agent(engine: Engine, sites: Sites, agent: int, standing: Standing, n_pe
     if not standing.waits:
         return _Wait(pe, f"{who} was at work, behind {at}", frozenset(), False)
     kind, *rest = standing.waits
-    tell: dict[str, Any] = {"words": _words, "meeting": _meeting, "lock": _lock}
+    tell: dict[str, Any] = {
+        "words": _words,
+        "meeting": _meeting,
+        "lock": _lock,
+        "streams": _streams,
+    }
     text, pes = tell[kind](engine, sites, pe, n_pes, *rest)
     return _Wait(pe, f"{who}: {at} waits for {text}", pes - {pe} or pes, False)
 
@@ -123,6 +128,13 @@ def _lock(
     if holder is None:
         return f"the lock {name}, which nobody is known to hold", frozenset()
     return f"the lock {name}, which PE {holder} holds", frozenset((holder,))
+
+
+def _streams(
+    engine: Engine, sites: Sites, pe: int, n_pes: int, numbers: tuple[int, ...]
+) -> tuple[str, frozenset[int]]:
+    """What they wait for themselves has lines of its own."""
+    return " and ".join(engine.names[engine.agent(pe, n)] for n in numbers), frozenset()
 
 
 def _pes(pes: Any) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 from .._core.arrays.checks import stream_handle
 from .._core.errors import ShmemError
+from .._core.library import ffi, lib
 from ..host import streams as host_streams
 from ..host.kernels import sim_calls
 from . import effects, memory
@@ -214,7 +215,8 @@ def routine(
 
     def ends() -> None:
         for after in behind:
-            operation.write([("Q", _way(), None), *_translated(after(None))])
+            if _goes_on(handle):  # else its wait was ended, and it still stands there
+                operation.write([("Q", _way(), None), *_translated(after(None))])
         operation.leaves()
 
     operation.put(begins)
@@ -231,6 +233,11 @@ def routine(
 
 def _nothing() -> None:
     pass
+
+
+def _goes_on(handle: int) -> bool:
+    """Has nothing ended the job, and no kernel recorded a fault?"""
+    return not lib.ishmemx_stream_capturing(handle, ffi.new("int *"))
 
 
 def _way() -> Any:
@@ -337,9 +344,30 @@ def awaits(*handles: int) -> None:
 
 def finished(*handles: int) -> None:
     """The host has waited for streams."""
-    agents = tuple(_agents[handle] for handle in handles if handle in _agents)
+    agents = _agents_of(handles)
     if agents and not getattr(_inside, "call", False):
         _log.write(now(), 0, "synchronize", [("S", agents)])
+
+
+def _agents_of(handles: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(_agents[handle] for handle in handles if handle in _agents)
+
+
+@contextmanager
+def wait_for(name: str, *handles: int) -> Iterator[None]:
+    """Within, the host waits for streams by ``name``; where that fails, that is where it stands."""
+    agents = _agents_of(handles)
+    if not agents or getattr(_inside, "call", False):
+        yield
+        return
+    _log.write(now(), 0, name, [("N", "streams", agents)])
+    _log.flush()
+    try:
+        yield
+    except BaseException as error:
+        _log.raised(name, 0, error)
+        raise
+    finished(*handles)
 
 
 def event_recorded(event: Any, handle: int) -> None:
@@ -408,8 +436,8 @@ def install(
 
     def synchronize(self: Any) -> None:
         awaits(self.handle)
-        finish(self)
-        finished(self.handle)
+        with wait_for("stream.synchronize", self.handle):
+            finish(self)
 
     def ask(self: Any) -> bool:
         if (delivery := _held()) is not None and self.handle and not delivery.lanes.is_free:
@@ -422,10 +450,9 @@ def install(
         return done
 
     def destroy(self: Any) -> None:
-        handle = self.handle
-        awaits(handle)
-        destroyed(self)
-        finished(handle)
+        awaits(self.handle)
+        with wait_for("stream.destroy", self.handle):
+            destroyed(self)
 
     def replay(self: Any, stream: Any) -> None:
         operation = _Operation("replay", stream_handle(stream), False)
@@ -455,8 +482,8 @@ def _synchronize(plain: Callable[..., None]) -> Callable[..., None]:
     def synchronize(stream: Any) -> None:
         handle = stream_handle(stream)
         awaits(handle)
-        plain(stream)
-        finished(handle)
+        with wait_for("stream.synchronize", handle):
+            plain(stream)
 
     return synchronize
 
@@ -465,8 +492,8 @@ def _finish_all(plain: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(plain)
     def finish_all() -> None:
         awaits()
-        plain()
-        finished(*_agents)
+        with wait_for("synchronize", *_agents):
+            plain()
 
     return finish_all
 

@@ -17,8 +17,8 @@ HANGING = sorted(Path(__file__).parent.glob("hang/*.py"))
 @pytest.mark.parametrize("program", HANGING, ids=lambda path: path.stem)
 def test_who_waits_is_told(program: Path, run_command: Callable, tmp_path: Path) -> None:
     text, found = program.read_text(encoding="utf-8"), tmp_path / "found.json"
-    (n_pes,) = re.findall(r"PEs: (\d)\.", text)
-    command = [sys.executable, "-m", "pyshmem", "run", "-n", n_pes, "--device", "none"]
+    ((n_pes, device),) = re.findall(r"PEs: (\d)(?:, with (\w+))?\.", text)
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", n_pes, "--device", device or "none"]
     done = run_command(
         [*command, "--timeout", "60", "--check=order", str(program)], 90,
         PYSHMEM_TIMEOUT="2", PYSHMEM_CHECK_JSON=str(found),
@@ -29,6 +29,8 @@ def test_who_waits_is_told(program: Path, run_command: Callable, tmp_path: Path)
     for line in re.findall("# Tells: (.*)", text):
         assert line in "\n".join(told["waits"]), told["waits"]
         assert line in done.stderr
+    if "has ended its job" not in text:
+        assert "has ended its job" not in done.stderr
 
 
 def test_a_kill_loses_nothing_that_others_have_seen(run_command: Callable, tmp_path: Path) -> None:

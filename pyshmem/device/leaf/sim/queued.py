@@ -21,11 +21,12 @@ def handle_of(stream: Any) -> int:
 
 def finish(handle: int) -> None:
     """Wait for all that is on the stream."""
-    if greenlets.RECORD is not None:
-        greenlets.RECORD.awaits(handle)
-    check(lib.ishmemx_stream_finish(handle))
-    if greenlets.RECORD is not None:
-        greenlets.RECORD.finished(handle)
+    if greenlets.RECORD is None:
+        check(lib.ishmemx_stream_finish(handle))
+        return
+    greenlets.RECORD.awaits(handle)
+    with greenlets.RECORD.wait_for("synchronize", handle):
+        check(lib.ishmemx_stream_finish(handle))
 
 
 # -- what waits ----------------------------------------------------------------------------------

@@ -73,8 +73,8 @@ def put(handle: int, captured: bool, run: Callable[[], None]) -> Callable[[], No
 one_kernel = streams.one_kernel
 #: The host is about to wait for streams.
 awaits = streams.awaits
-#: The host has waited for a stream.
-finished = streams.finished
+#: And waits for one.
+wait_for = streams.wait_for
 
 
 def events(finish_all: Callable[[], None]) -> None:
