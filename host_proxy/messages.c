@@ -17,6 +17,7 @@
 #include "host_proxy/ring.h"
 #include "host_proxy/rings.h"
 #include "memory/kernel_faults.h"
+#include "node/kernel_waits.h"
 #include "node/node.h"
 #include "node/report.h"
 
@@ -120,9 +121,24 @@ static int tell_of(pysh_kernel_wait_t *wait) {
     int status = pysh_node_kernel_waits(wait);
     const char *why;
 
-    if (!status && !wait->gave_up && (why = pysh_report_due(&alone_ns, pysh_now_ns() - wait->since_ns, true)))
-        pysh_report_long_wait("a kernel", wait->since_ns, why);
+    if (status || wait->state == PYSH_KERNEL_GAVE_UP)
+        return status;
+    if ((why = pysh_report_due(&alone_ns, pysh_now_ns() - wait->since_ns, wait->state != PYSH_KERNEL_RUNS)))
+        pysh_report_kernel(wait, why);
     return status;
+}
+
+int ishmemx_kernel_is_seen(const char *text, int polls, int64_t since_ns) {
+    pysh_kernel_wait_t wait = {
+        .state = polls ? PYSH_KERNEL_POLLS : PYSH_KERNEL_RUNS, .pe = -1, .since_ns = since_ns};
+    char told[PYSH_WAIT_TEXT];
+
+    if (pysh.ready == PYSH_ENDING && polls)
+        return pysh_fail(ISHMEMX_ERR_STATE, "%s: the job ends, and the kernel does not", text);
+    if (!pysh.ready || pysh_board_own(told, sizeof told)) /* the kernel says more of itself */
+        return ISHMEMX_OK;
+    snprintf(wait.text, sizeof wait.text, "%s", text);
+    return tell_of(&wait);
 }
 
 /* When a kernel has told of a wait itself, and when pysh_ring_watch() has. relaxed: they bound how often, no more. */
@@ -154,7 +170,8 @@ void pysh_ring_watch(void) {
 
 pysh_outcome_t pysh_handle_waiting(pysh_ring_t *ring, uint64_t ticket, const pysh_request_t *request) {
     const uint64_t *word = request->word;
-    pysh_kernel_wait_t wait = {.gave_up = word[PYSH_WORD_DEST] >> PYSH_WAITING_GAVE_UP,
+    bool gave_up = word[PYSH_WORD_DEST] >> PYSH_WAITING_GAVE_UP;
+    pysh_kernel_wait_t wait = {.state = gave_up ? PYSH_KERNEL_GAVE_UP : PYSH_KERNEL_WAITS,
                                .collective = word[PYSH_WORD_DEST] >> PYSH_WAITING_COLLECTIVE & 0xff,
                                .pe = pysh_request_pe(request),
                                .expected = (int64_t)word[PYSH_WORD_SOURCE]};

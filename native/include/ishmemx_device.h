@@ -79,6 +79,12 @@ ISHMEMX_API void ishmemx_name_waits(const char *name);
 /* Copies the pending fault and clears it; kind NONE when there is none. */
 ISHMEMX_API int ishmemx_fault_take(ishmemx_fault_t *fault);
 
+/* For reports: the simulator's kernel has not ended since then; `text` says which one, and where it is. `polls`: it
+ * does nothing but read the same again and again. To be told four times a second. Not OK: it had better give up. */
+ISHMEMX_API int ishmemx_kernel_is_seen(const char *text, int polls, int64_t since_ns);
+/* A thread of the program comes into (1) or out of (-1) a launch that returns when its kernel has ended. */
+ISHMEMX_API void ishmemx_sim_launches(int change);
+
 /* ---- leaf primitives of the simulator (addresses are int64 there) ---------------------------- */
 
 ISHMEMX_API uint64_t ishmemx_leaf_load(int64_t address, int nbytes);              /* relaxed, 1 2 4 8 bytes */

@@ -151,7 +151,9 @@ def _end() -> None:
     _jobs += 1
     _tell_of_lent(log())
     memory.give_back([("Q", None, None)])
-    if (error := sys.exception()) is not None:  # which has brought it here: it stands where that came
+    if (
+        error := sys.exception()
+    ) is not None:  # which has brought it here: it stands where that came
         log().raised("finalize", 0, error)
     log().write(now(), 0, "finalize", [("Q", None, None), ("E", ("job", _jobs), memory.me)])
     log().flush()

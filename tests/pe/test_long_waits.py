@@ -127,9 +127,15 @@ from pyshmem import device as shmem
 def wait_for_peer(sig):
     shmem.signal_wait_until(sig, shmem.CMP_GE, 7)
 
+@cuda.jit
+def spin(sig):
+    while sig[0] < 7:
+        pass
+
 with pyshmem.init(heap_size="1M", device_heap_size="1M") as job:
     word, sig = pyshmem.zeros(2, np.int64), pyshmem.new_signal(heap="device")
     lock = pyshmem.zeros(1, np.int64)
+    two, stream = pyshmem.TEAM_WORLD.split_strided(0, 1, 2), pyshmem.streams.Stream()
     if job.my_pe == 2 and sys.argv[1] == "lock":
         pyshmem.set_lock(lock)
     pyshmem.barrier_all()
@@ -138,6 +144,16 @@ with pyshmem.init(heap_size="1M", device_heap_size="1M") as job:
             pyshmem.set_lock(lock)
         elif sys.argv[1] == "kernel":
             wait_for_peer[1, 1](sig)
+        elif sys.argv[1] == "spin":
+            spin[1, 1](sig)
+        elif sys.argv[1] == "stream":
+            pyshmem.signal_wait_until(sig, pyshmem.CMP_GE, 7, stream=stream)
+            stream.synchronize()
+        elif sys.argv[1] == "on_stream" and job.my_pe == 0:
+            two.sync(stream=stream)
+            stream.synchronize()
+        elif sys.argv[1] == "request" and job.my_pe == 0:
+            pyshmem.barrier_nb(team=two).wait()
         elif sys.argv[1] == "words":
             pyshmem.wait_until_all(word, pyshmem.CMP_NE, 0)
         else:
@@ -151,7 +167,20 @@ with pyshmem.init(heap_size="1M", device_heap_size="1M") as job:
         ("lock", r"waits in set_lock \(held by PE 2\) for"),
         ("words", r"waits in wait_until_all \(!= 0, seen 0 in element 0; 1 more\) for"),
         ("signal", r"waits in signal_wait_until \(>= 7, seen 0\) for"),
-        ("kernel", r"waits in a kernel for"),
+        (
+            "kernel",
+            r"waits in kernel wait_for_peer \(program.py:\d+\), launched at program.py:\d+, for",
+        ),
+        (
+            "spin",
+            r"polls in kernel spin \(program.py:\d+\), launched at program.py:\d+ with \[1, 1\], for",
+        ),
+        ("stream", r"waits in stream.synchronize \(the stream waits for >= 7, seen 0\) for"),
+        (
+            "on_stream",
+            r"kernel team_sync on a stream, block 0, thread 0, team_sync for \d+ from PE 1",
+        ),
+        ("request", r"PE 0 \(pid \d+\): in barrier_nb \(team \d+, PEs 0, 1\) for"),
     ],
 )
 def test_who_waits_for_pes_in_finalize_is_told_of_soon(
@@ -163,8 +192,16 @@ def test_who_waits_for_pes_in_finalize_is_told_of_soon(
     assert re.search(r"PE 2 \(pid \d+\): in finalize for", done.stderr), done.stderr
 
 
-def test_who_waits_for_a_pe_that_runs_is_not(run_pes: Callable) -> None:
+@pytest.mark.parametrize("meanwhile", ["", "stream", "kernel"])
+def test_who_waits_for_a_pe_that_runs_is_not(meanwhile: str, run_pes: Callable) -> None:
+    """Nor where a stream of that PE waits, as its host may be what ends that."""
+    waits = {
+        "": "pass",
+        "stream": "pyshmem.signal_wait_until(sig, pyshmem.CMP_GE, 7, stream=stream)",
+        "kernel": "wait_for_peer[1, 1, stream](sig)",
+    }
     late = "import time\n        time.sleep(5)\n        pyshmem.signal_set(sig, 7, 0)\n"
+    late = f"{waits[meanwhile]}\n        {late}        pyshmem.signal_set(sig, 7, 1)\n"
     program = NOBODY_LEFT.replace(
         "if job.my_pe < 2:\n", f"if job.my_pe == 1:\n        {late}    elif job.my_pe == 0:\n"
     )
@@ -267,7 +304,7 @@ with pyshmem.init(device_heap_size="1M") as job:
 def test_a_long_wait_of_a_kernel_is_reported_and_goes_on(run_pes: Callable) -> None:
     done = run_pes(2, KERNEL, device="sim", env={"PYSHMEM_REPORT_AFTER": "1"}, check=True)
     assert done.stdout.split("\n").count("went on") == 2
-    assert done.stderr.count("waits in a kernel for") == 1
+    assert done.stderr.count("waits in kernel wait_for_peer (program.py:") == 1
     assert "wait_for_peer" in done.stderr
 
 

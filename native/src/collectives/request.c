@@ -157,7 +157,7 @@ static int await(ishmemx_team_t team, uint64_t last, const char *what) {
     pysh_wait_t wait;
     int status = ISHMEMX_OK;
 
-    pysh_wait_begin(&wait, what);
+    pysh_team_wait_for_members(team, what, &wait);
     for (progress(); !status && any_outstanding(team, last); progress())
         status = pysh_wait_pause(&wait);
     pysh_wait_end(&wait);
@@ -300,7 +300,7 @@ int ishmemx_request_wait(ishmemx_request_t request) {
         return status;
     if (!is_complete(request)) {
         PYSH_ENTER();
-        pysh_wait_begin(&wait, request->call.routine);
+        pysh_team_wait_for_members(request->team, request->call.routine, &wait);
         for (progress(); !status && !is_complete(request); progress())
             status = pysh_wait_pause(&wait);
         pysh_wait_end(&wait);

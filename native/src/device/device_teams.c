@@ -111,6 +111,11 @@ static int slot_clear(int slot) {
     return status ? status : pysh.accel->zero(kernels.table + CLAIMS + slot * 8, 8);
 }
 
+void ishmemx_sim_launches(int change) {
+    if (pysh.ready)
+        pysh_node_launches(change);
+}
+
 /* One that an exception has ended inside of a collective is in none any more. */
 void ishmemx_sim_kernel_ends(void) {
     if (kernels.table && pysh.accel && pysh.accel->cpu_visible)

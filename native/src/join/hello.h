@@ -12,7 +12,7 @@
 #define PYSH_HELLO_PATH  256         /* a longer one loses its beginning */
 
 /* "PYCTRL22": raised when the layout of node/control.h changes */
-#define PYSH_CONTROL_MAGIC 0x32324c5254435950ULL
+#define PYSH_CONTROL_MAGIC 0x33324c5254435950ULL
 #define PYSH_MAX_PES       0x3ff /* of a host: a count of ten bits, see PYSH_ARRIVAL of node/control.h */
 
 /* What a PE tells about itself. All but pe, process and path must agree. */

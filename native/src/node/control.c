@@ -161,17 +161,24 @@ void pysh_control_during(const pysh_control_slot_t *slot, char *text, size_t cap
         snprintf(text, capacity, " while this PE was in %s", what);
 }
 
+/* Of a PE that is in no wait, while a kernel of it waits: is its host seen to be elsewhere than in the launch of that
+ * kernel? What waits for a GPU is not seen. */
+static bool host_may_run(const pysh_control_slot_t *slot) {
+    return pysh.arena[ISHMEMX_HEAP_DEVICE].cpu_visible &&
+           atomic_load_explicit(&slot->launches, memory_order_relaxed) <= 0;
+}
+
 pysh_standing_t pysh_control_standing(const pysh_control_slot_t *slot) {
     uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+    bool kernel_waits;
 
     if (state == PYSH_PE_FINALIZED || state == PYSH_PE_LEFT)
         return PYSH_IS_OVER;
     if (state != PYSH_PE_RUNNING)
         return PYSH_GOES_ON;
-    if (pysh_board_waits(&slot->board))
-        return PYSH_STANDS;
+    kernel_waits = pysh_board_waits(&slot->board);
     if (!atomic_load_explicit(&slot->activity_ns, memory_order_relaxed))
-        return PYSH_GOES_ON;
+        return kernel_waits && !host_may_run(slot) ? PYSH_STANDS : PYSH_GOES_ON;
     switch (atomic_load_explicit(&slot->activity_kind, memory_order_relaxed)) {
     case PYSH_WAITS_FOR_WORDS:
         return PYSH_STANDS;
@@ -180,7 +187,7 @@ pysh_standing_t pysh_control_standing(const pysh_control_slot_t *slot) {
     case PYSH_POLLS:
         return left_loop(slot) ? PYSH_GOES_ON : PYSH_IS_POLLING;
     }
-    return PYSH_GOES_ON;
+    return kernel_waits ? PYSH_STANDS : PYSH_GOES_ON; /* in a wait for its stream, for one */
 }
 
 static void describe_host(const pysh_control_slot_t *slot, char *text, size_t capacity) {

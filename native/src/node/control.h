@@ -55,7 +55,8 @@ typedef struct pysh_exchange {
 /* What a kernel of a PE waits for, or gave up. */
 typedef struct pysh_posted_wait {
     int64_t posted_ns, since_ns; /* CLOCK_MONOTONIC: posted last, and first of this wait; posted_ns 0: nothing */
-    int64_t gave_up, collective, pe, expected; /* see pysh_kernel_wait_t */
+    int64_t state;                     /* enum pysh_kernel_state */
+    int64_t collective, pe, expected; /* see pysh_kernel_wait_t */
     char text[PYSH_WAIT_TEXT];
 } pysh_posted_wait_t;
 
@@ -83,6 +84,7 @@ typedef struct pysh_control_slot {
     _Atomic int32_t pid;
     _Atomic int32_t core;        /* 1 + the one that a thread which polls or waits was seen on last; 0: none yet */
     _Atomic int64_t reported_ns; /* see pysh_control_claim_report(); used by the PEs of the host */
+    _Atomic int32_t launches;    /* that its threads are in: such a launch returns when its kernel has ended */
     uint64_t passed, left;       /* epochs of the barrier of few PEs, times left; own PE only */
     _Atomic uint64_t pid_namespace, pid_start;      /* with pid: which process, see process.h */
     _Atomic uint64_t activity_version;              /* of the two below: base/versioned.h */

@@ -35,16 +35,20 @@ static bool read_board(const pysh_board_t *board, pysh_posted_wait_t *posted) {
         pysh_words_load(board->word, posted, WORDS);
         if (pysh_copy_is_whole(&board->version, begun)) {
             int64_t age = pysh_now_ns() - posted->posted_ns;
-            return posted->posted_ns && age < (posted->gave_up ? GAVE_UP_NS : FRESH_NS);
+            return posted->posted_ns && age < (posted->state == PYSH_KERNEL_GAVE_UP ? GAVE_UP_NS : FRESH_NS);
         }
     }
     return false;
 }
 
+static bool waits(const pysh_posted_wait_t *posted) {
+    return posted->state == PYSH_KERNEL_WAITS || posted->state == PYSH_KERNEL_POLLS;
+}
+
 bool pysh_board_waits(const pysh_board_t *board) {
     pysh_posted_wait_t posted;
 
-    return read_board(board, &posted) && !posted.gave_up;
+    return read_board(board, &posted) && waits(&posted);
 }
 
 static void board_write(pysh_board_t *board, const pysh_posted_wait_t *posted) {
@@ -57,14 +61,18 @@ static void board_write(pysh_board_t *board, const pysh_posted_wait_t *posted) {
 void pysh_board_describe(const pysh_board_t *board, char *text, size_t capacity) {
     pysh_posted_wait_t posted;
 
+    static const char *const does[] = {[PYSH_KERNEL_WAITS] = "waits",
+                                       [PYSH_KERNEL_RUNS] = "has not ended",
+                                       [PYSH_KERNEL_POLLS] = "polls"};
+
     text[0] = '\0';
     if (!read_board(board, &posted))
         return;
-    if (posted.gave_up)
+    if (posted.state == PYSH_KERNEL_GAVE_UP)
         snprintf(text, capacity, "; its kernel gave up %.1f s ago: %s",
                  (double)(pysh_now_ns() - posted.posted_ns) * 1e-9, posted.text);
     else
-        snprintf(text, capacity, "; its kernel waits (%.1f s so far): %s",
+        snprintf(text, capacity, "; its kernel %s (%.1f s so far): %s", does[posted.state],
                  (double)(pysh_now_ns() - posted.since_ns) * 1e-9, posted.text);
 }
 
@@ -74,14 +82,14 @@ static pysh_board_t own;
 bool pysh_board_own(char *text, size_t capacity) {
     pysh_posted_wait_t posted;
 
-    if (!read_board(&own, &posted) || posted.gave_up || pysh_now_ns() - posted.posted_ns > STILL_NS)
+    if (!read_board(&own, &posted) || posted.state != PYSH_KERNEL_WAITS || pysh_now_ns() - posted.posted_ns > STILL_NS)
         return false;
     snprintf(text, capacity, "%s", posted.text);
     return true;
 }
 
 int pysh_board_post(pysh_board_t *board, pysh_kernel_wait_t *wait) {
-    pysh_posted_wait_t old, posted = {.gave_up = wait->gave_up,
+    pysh_posted_wait_t old, posted = {.state = wait->state,
                                       .collective = wait->collective,
                                       .pe = wait->pe,
                                       .expected = wait->expected,
@@ -91,7 +99,9 @@ int pysh_board_post(pysh_board_t *board, pysh_kernel_wait_t *wait) {
     memcpy(posted.text, wait->text, sizeof posted.text);
     pthread_mutex_lock(&writing);
     /* Several lanes take turns in telling of one collective. */
-    posted.since_ns = read_board(board, &old) && !old.gave_up && old.collective == posted.collective &&
+    posted.since_ns = wait->since_ns;
+    if (!posted.since_ns)
+        posted.since_ns = read_board(board, &old) && old.state == posted.state && old.collective == posted.collective &&
                               old.expected == posted.expected
                           ? old.since_ns
                           : posted.posted_ns;
@@ -136,7 +146,7 @@ static bool kernel_never_joins(const pysh_posted_wait_t *posted, int64_t since_n
 
     if (posted->since_ns > since_ns)
         since_ns = posted->since_ns;
-    return !posted->gave_up && posted->posted_ns - since_ns >= patience && pysh.accel && pysh.accel->idle() && epoch &&
+    return posted->state == PYSH_KERNEL_WAITS && posted->posted_ns - since_ns >= patience && pysh.accel && pysh.accel->idle() && epoch &&
            epoch((int)posted->collective, &done) == ISHMEMX_OK && done < posted->expected;
 }
 

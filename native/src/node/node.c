@@ -73,6 +73,11 @@ bool pysh_node_shares_core(void) {
 
 /* ---- kernels ---- */
 
+/* relaxed: reports look again and again before anything follows */
+void pysh_node_launches(int change) {
+    atomic_fetch_add_explicit(&pysh_node.own->launches, change, memory_order_relaxed);
+}
+
 int pysh_node_kernel_waits(pysh_kernel_wait_t *wait) {
     int status = pysh_node.liveness();
 

@@ -11,12 +11,20 @@
 #define PYSH_ACTIVITY_TEXT  160 /* what a PE is seen to wait in */
 #define PYSH_COLLECTIVE_ALL 65  /* sync_all and barrier_all in kernels: all PEs, apart from the world team's others */
 
+/* RUNS: nobody knows whether it waits. POLLS: it waits in a loop of its own. The last two are what its host sees of it. */
+typedef enum pysh_kernel_state {
+    PYSH_KERNEL_WAITS = 0,
+    PYSH_KERNEL_GAVE_UP,
+    PYSH_KERNEL_RUNS,
+    PYSH_KERNEL_POLLS
+} pysh_kernel_state_t;
+
 typedef struct pysh_kernel_wait { /* a wait in a kernel that has turned slow, or given up */
-    bool gave_up;
+    pysh_kernel_state_t state;
     int collective;   /* of a collective: the slot of its team + 1, or PYSH_COLLECTIVE_ALL; else 0 */
     int pe;           /* whom it waits for, -1: not known */
     int64_t expected; /* in a collective: how many of its team there have been with this one */
-    int64_t since_ns; /* set when it is posted: since when the host knows of this wait */
+    int64_t since_ns; /* 0: set when it is posted, since when the host knows of this wait */
     char text[PYSH_WAIT_TEXT];
 } pysh_kernel_wait_t;
 
@@ -74,6 +82,8 @@ void pysh_node_idle_end(struct pysh_wait *wait);
 /* Notes the core that the caller is on, and tells whether another PE was seen there last: then to give the core away
  * serves the job. */
 bool pysh_node_shares_core(void);
+/* A thread of the program's has come into, or out of, a launch that returns when its kernel has ended. */
+void pysh_node_launches(int change);
 /* Publishes what a kernel of this PE waits for, for everybody's reports; again and again while it does. Not OK when the
  * kernel had better give up: PEER, or MISMATCH because a PE's host meets it. */
 int pysh_node_kernel_waits(pysh_kernel_wait_t *wait);

@@ -111,10 +111,20 @@ void pysh_name_get(int kind, int64_t number, char *text, size_t capacity) {
     "where kernels run on the CPU a launch returns when its kernel has ended: what the program does behind that " \
     "line cannot end this wait; do it before the launch, or launch on a stream (pyshmem.streams.Stream)"
 
+#define OWN_LOOP                                                                                                   \
+    "a kernel's loop that reads until a word changes is no wait: it has no deadline, a compiler may read the word "  \
+    "once, and the simulator runs no other thread meanwhile; wait_until and signal_wait_until of pyshmem.device wait"
+
 static void (*_Atomic describe_rings)(char *text, size_t capacity);
 
 void pysh_report_rings(void (*describe)(char *text, size_t capacity)) {
     atomic_store(&describe_rings, describe);
+}
+
+static void append(char *text, size_t capacity, const char *line) {
+    size_t used = strlen(text);
+
+    snprintf(text + used, capacity - used, "\n%s", line);
 }
 
 void pysh_report(char *text, size_t capacity) {
@@ -128,9 +138,10 @@ void pysh_report(char *text, size_t capacity) {
     used = strlen(text);
     if (rings[0])
         snprintf(text + used, capacity - used, "\nPE %d's %s", pysh.pe, rings);
-    used = strlen(text);
-    if (strstr(text, LAUNCHED))
-        snprintf(text + used, capacity - used, "\n%s", NO_RETURN);
+    if (strstr(text, "; its kernel polls ") || strstr(text, "; its kernel has not ended "))
+        append(text, capacity, OWN_LOOP);
+    else if (strstr(text, LAUNCHED))
+        append(text, capacity, NO_RETURN);
 }
 
 /* How long nobody must have been left: a PE may have stored a word a moment before it came to its end. A word that all
@@ -196,6 +207,22 @@ static void write_report(const char *how, const char *name, int64_t since_ns, co
 void pysh_report_long_wait(const char *what, int64_t since_ns, const char *why) {
     write_report("waits", what, since_ns, why,
                  "PYSHMEM_TIMEOUT ends such waits, PYSHMEM_REPORT_AFTER moves this message");
+}
+
+/* The kernel's name, with where it was launched: what comes before its block. */
+void pysh_report_kernel(const pysh_kernel_wait_t *wait, const char *why) {
+    const char *block = strstr(wait->text, ", block ");
+    char name[PYSH_WAIT_TEXT];
+    bool is_kernel = !strncmp(wait->text, "kernel ", 7);
+
+    snprintf(name, sizeof name, "%.*s%s", block ? (int)(block - wait->text) : (int)strlen(wait->text), wait->text,
+             strstr(wait->text, LAUNCHED) ? "," : "");
+    if (wait->state == PYSH_KERNEL_RUNS)
+        write_report("is", name, wait->since_ns, why, "PYSHMEM_REPORT_AFTER moves this message");
+    else if (wait->state == PYSH_KERNEL_POLLS)
+        write_report("polls", name, wait->since_ns, why, "PYSHMEM_REPORT_AFTER=0 leaves out this message");
+    else
+        pysh_report_long_wait(is_kernel ? name : "a kernel", wait->since_ns, why);
 }
 
 void pysh_report_long_loop(const char *name, int64_t since_ns, const char *why) {

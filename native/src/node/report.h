@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "node/node.h"
+
 /* Where all PEs stand, and what their kernels wait for; the own rings too. */
 void pysh_report(char *text, size_t capacity);
 /* Is it time to report a wait that has lasted `waited_ns`? Then why, in words; else NULL. That is after
@@ -14,6 +16,8 @@ void pysh_report(char *text, size_t capacity);
 const char *pysh_report_due(int64_t *alone_ns, int64_t waited_ns, bool for_words);
 /* Writes the report to stderr on behalf of a wait that goes on, in `what` since `since_ns`: unless a PE of this host
  * has done so since then, whose report shows this wait. */
+/* A kernel's, by what it has posted. */
+void pysh_report_kernel(const pysh_kernel_wait_t *wait, const char *why);
 void pysh_report_long_wait(const char *what, int64_t since_ns, const char *why);
 /* The same for a loop of tests, in `name`. It may be for something else besides, so it is no matter how long it lasts:
  * it is reported once a PE is over and none is left that could change what it looks at. */

@@ -13,12 +13,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "accel/accel.h"
 #include "base/clock.h"
 #include "base/elements.h"
 #include "base/interrupt.h"
 #include "base/say.h"
 #include "base/state.h"
 #include "base/status.h"
+#include "node/control.h"
+#include "node/kernel_waits.h"
 #include "node/node.h"
 #include "node/polls.h"
 #include "node/report.h"
@@ -149,9 +152,18 @@ static void count_time(pysh_wait_t *wait, int64_t now) {
     wait->checked_ns = now;
 }
 
+/* A PE whose streams go on with something may end others' waits by that, whatever its host waits for. */
+static pysh_activity_t shown_kind(const pysh_wait_t *wait) {
+    bool (*works)(bool kernels_wait) = pysh.accel ? pysh.accel->streams->works : NULL;
+
+    if (wait->kind == PYSH_WAITS_FOR_WORDS && works && works(pysh_board_waits(&pysh_node.own->board)))
+        return PYSH_WAITS;
+    return wait->kind;
+}
+
 /* What is published is the latest of the slow waits. */
 static void publish(void) {
-    pysh_node_activity(slow ? slow->name : NULL, slow ? slow->start_ns : 0, slow ? slow->kind : PYSH_WAITS);
+    pysh_node_activity(slow ? slow->name : NULL, slow ? slow->start_ns : 0, slow ? shown_kind(slow) : PYSH_WAITS);
 }
 
 void pysh_wait_publish_loop(const char *name, int64_t since_ns) {
@@ -161,12 +173,13 @@ void pysh_wait_publish_loop(const char *name, int64_t since_ns) {
     pthread_mutex_unlock(&slow_mutex);
 }
 
-/* What a wait sees changes. To look at that may take long, on a GPU, so nobody is kept from the list meanwhile. */
+/* What a wait sees changes, and what the PE's streams do. To look at that may take long, on a GPU, so nobody is kept
+ * from the list meanwhile. */
 static void publish_again(pysh_wait_t *wait) {
     char text[PYSH_ACTIVITY_TEXT];
     const char *name;
 
-    if (!wait->aim.describe)
+    if (!wait->aim.describe && !(pysh.accel && pysh.accel->streams->works))
         return;
     name = named(wait, text, sizeof text);
     pthread_mutex_lock(&slow_mutex);

@@ -140,6 +140,11 @@ int ishmemx_stream_create(void **stream) {
     return status;
 }
 
+/* What the stream is at, of those that are known to wait. */
+static void describe_stream(const void *of, char *text, size_t capacity) {
+    pysh.accel->streams->describe((void *)(uintptr_t)of, text, capacity);
+}
+
 /* Polls, so that the death of a PE, an interrupt and the timeout end the wait. */
 static int stream_finish(void *stream, const char *what) {
     pysh_wait_t wait;
@@ -149,6 +154,8 @@ static int stream_finish(void *stream, const char *what) {
     if (status || finished)
         return status;
     pysh_wait_begin(&wait, what);
+    if (pysh.accel->streams->describe)
+        wait.aim = (pysh_wait_aim_t){describe_stream, stream};
     while (!status && !finished && !(status = pysh_wait_pause(&wait)))
         status = pysh.accel->streams->finished(stream, &finished);
     pysh_wait_end(&wait);

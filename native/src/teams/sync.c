@@ -173,10 +173,14 @@ static void describe_team(const void *of, char *text, size_t capacity) {
 }
 
 void pysh_team_wait_begin(ishmemx_team_t team, const char *what, pysh_wait_t *wait) {
-    pysh_wait_begin(wait, what);
+    pysh_team_wait_for_members(team, what, wait);
     wait->members = (pysh_members_t){.slot = team->slot, .n_pes = team->n_pes, .pes = team->pes};
+}
+
+void pysh_team_wait_for_members(ishmemx_team_t team, const char *what, pysh_wait_t *wait) {
+    pysh_wait_begin(wait, what);
     wait->kind = PYSH_WAITS_FOR_WORDS; /* of members: with all PEs in such waits nobody is left to end one */
-    if (team != &ishmemx_team_world)
+    if (team && team != &ishmemx_team_world)
         wait->aim = (pysh_wait_aim_t){describe_team, team};
 }
 

@@ -27,7 +27,9 @@ void pysh_steps_end(const pysh_steps_t *steps);
 void pysh_tell(const pysh_steps_t *steps, int member);
 /* Until a member has told so. */
 int pysh_hear(const pysh_steps_t *steps, int member);
-/* A wait for members of the team, as all of its collectives have: reports say which team it is. */
+/* A wait for members of the team: reports say which team it is. NULL: of any team. */
+void pysh_team_wait_for_members(ishmemx_team_t team, const char *what, pysh_wait_t *wait);
+/* The same in a collective, which may meet members' kernels. */
 void pysh_team_wait_begin(ishmemx_team_t team, const char *what, pysh_wait_t *wait);
 /* Until all of n members have come; this PE is the one with index `mine`. */
 int pysh_sync_members(const pysh_steps_t *steps, const int *members, int n, int mine);

@@ -110,6 +110,16 @@ def _own_lines(error: BaseException) -> TracebackType | None:
     return made
 
 
+def of_program(error: BaseException) -> TracebackType | None:
+    """Its traceback with the program's frames alone: it was raised wherever these were."""
+    made = None
+    for step in reversed(_steps(error)):
+        file = step.tb_frame.f_code.co_filename
+        if not _is_ours(step.tb_frame) and not any(part in file for part in _LIBRARIES):
+            made = TracebackType(made, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return made
+
+
 def _public(name: str) -> Any:
     """``put``, ``Team.split``: what users call by it; None: nothing."""
     package = sys.modules[__name__.partition(".")[0]]

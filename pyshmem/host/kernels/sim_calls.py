@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from ..._core.library import check, ffi, lib
+from ..job import tracebacks
 
 
 class _Call(NamedTuple):
@@ -49,7 +50,8 @@ def ends_job(name: str) -> Iterator[None]:
         yield
     except BaseException as error:
         print(f"pyshmem: {name} on a stream failed", file=sys.stderr)
-        traceback.print_exception(error)
+        with tracebacks.shortened(error):
+            traceback.print_exception(error)
         lib.ishmemx_abort(1, f"{name} on a stream failed: {error!r}".encode())
 
 

@@ -27,6 +27,7 @@ from triton.runtime import interpreter
 from ..._foreign import triton_interpreter as foreign
 from ...host.job import runtime
 from ...host.job.tracebacks import launched_at
+from ...host.kernels import watch
 from ...host.kernels.host_only import Language, refused, stand_ins_in
 from ...host.teams.team import Team
 from ..runtime import context as job
@@ -238,13 +239,27 @@ def _call(executor: Any, *arguments: Any, **named: Any) -> None:
             extents = _extents(grid)
             dimensions = (*extents, *(1,) * (3 - len(extents)))
             with refused(_LANGUAGE):
-                runtime.as_kernel(
-                    executor.fn.__name__, lambda: _run(executor.fn, dimensions, converted)
+                watch.as_kernel(
+                    _seen(executor.fn, extents, launched_at(sys._getframe(1))),
+                    lambda: _run(executor.fn, dimensions, converted),
                 )
         finally:
             foreign.restore_lang()
     job.kernel_ends()
     job.after_launch()
+
+
+def _seen(function: Any, extents: tuple[int, ...], launched: str) -> watch.Kernel:
+    """What reports say of a kernel that does not end."""
+    text = job.describe_kernel(function)[1]
+    with_grid = f"{launched} with {extents}"
+
+    def programs() -> list[tuple[str, Any]]:
+        at = _current
+        some = [] if at is None else [*tuple(at.grid.ready)[: watch.MOST], at]
+        return [(f"block {p.number}", p.green.gr_frame) for p in some]
+
+    return watch.Kernel(function.__name__, lambda: text + with_grid, programs, returns=True)
 
 
 def _run(function: Any, dimensions: tuple[int, ...], arguments: dict[str, Any]) -> None:

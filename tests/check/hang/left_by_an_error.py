@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A PE whose stream has waited too long goes through finalize: it has not ended its job. PEs: 2, with sim."""
+"""A PE whose stream has waited too long goes through finalize: it has not ended. PEs: 2, with sim."""
 
 import pyshmem
 

@@ -18,6 +18,7 @@ typedef struct stream {
     struct stream *next;
     pthread_t thread;
     queue_t queue, captured;
+    const job_t *doing; /* while it is busy */
     bool capturing, spoilt, busy, leave; /* spoilt: the capture; leave: when the queue is empty */
 } stream_t;
 
@@ -46,11 +47,13 @@ static void *work_off(void *argument) {
         if (!(stream->queue.first = job->next))
             stream->queue.last = &stream->queue.first;
         stream->busy = true;
+        stream->doing = job;
         pthread_mutex_unlock(&sim.mutex);
         pysh_sim_do(job);
-        free(job);
         pthread_mutex_lock(&sim.mutex);
         stream->busy = false;
+        stream->doing = NULL;
+        free(job);
         pthread_cond_broadcast(&sim.changed);
     }
     pthread_mutex_unlock(&sim.mutex);
@@ -183,6 +186,35 @@ static int capturing(void *handle, bool *capturing_p) {
         *capturing_p = stream->capturing;
     pthread_mutex_unlock(&sim.mutex);
     return stream ? ISHMEMX_OK : gone(handle);
+}
+
+/* With the mutex held. A kernel is a call of the program's, or of the library's. */
+static bool is_at_work(const stream_t *stream, bool kernels_wait) {
+    if (!stream->doing)
+        return stream->queue.first;
+    if (stream->doing->kind == KERNEL || stream->doing->kind == CALL)
+        return !kernels_wait;
+    return stream->doing->kind != WAIT;
+}
+
+static bool works(bool kernels_wait) {
+    bool found = false;
+
+    pthread_mutex_lock(&sim.mutex);
+    for (const stream_t *stream = sim.streams; stream && !found; stream = stream->next)
+        found = is_at_work(stream, kernels_wait);
+    pthread_mutex_unlock(&sim.mutex);
+    return found;
+}
+
+static void describe(void *handle, char *text, size_t capacity) {
+    const stream_t *stream;
+
+    text[0] = '\0';
+    pthread_mutex_lock(&sim.mutex);
+    if ((stream = find(handle)) && stream->doing && stream->doing->kind == WAIT)
+        pysh_sim_describe_wait(stream->doing, text, capacity);
+    pthread_mutex_unlock(&sim.mutex);
 }
 
 /* ---- work ---- */
@@ -330,5 +362,7 @@ const pysh_streams_t pysh_sim_streams = {
     .capture_end = capture_end,
     .replay = replay,
     .drop = drop,
+    .works = works,
+    .describe = describe,
     .close = close_streams,
 };

@@ -3,6 +3,8 @@
  * library's, and gives one with each call of its own. */
 #include "accel/sim/work.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -68,6 +70,17 @@ static void store_now(const job_t *job) {
     default:
         __atomic_store_n((uint64_t *)job->dest, job->value, __ATOMIC_RELEASE);
     }
+}
+
+/* For people, so that no order is asked for. */
+void pysh_sim_describe_wait(const job_t *job, char *text, size_t capacity) {
+    bool narrow = job->nbytes == 4;
+    int64_t asked = narrow ? (int32_t)job->value : (int64_t)job->value;
+    int64_t seen = narrow ? __atomic_load_n((const int32_t *)job->source, __ATOMIC_RELAXED)
+                          : __atomic_load_n((const int64_t *)job->source, __ATOMIC_RELAXED);
+
+    snprintf(text, capacity, "the stream waits for %s %" PRId64 ", seen %" PRId64, pysh_cmp_symbol(job->op), asked,
+             seen);
 }
 
 /* acquire: pairs with the release of whoever stored or added */

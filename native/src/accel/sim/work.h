@@ -35,3 +35,5 @@ void pysh_sim_queue_init(queue_t *queue);
 void pysh_sim_queue_add(queue_t *queue, job_t *job); /* which the queue owns then */
 void pysh_sim_queue_clear(queue_t *queue);
 void pysh_sim_do(const job_t *job);
+/* Of a WAIT: "the stream waits for == 1, seen 0". */
+void pysh_sim_describe_wait(const job_t *job, char *text, size_t capacity);

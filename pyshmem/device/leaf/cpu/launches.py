@@ -283,6 +283,8 @@ def run(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) 
     if number is not None:
         code = kernel.fn.__code__
         text = f"{kernel.fn.__qualname__} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+        if isinstance(kernel, _Function):  # the library's own
+            text = f"{kernel.fn.__qualname__.removesuffix('_on_stream')} on a stream"
         shown = f"{text}{greenlets.launched}"
         lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, number, shown.encode())
     try:

@@ -188,6 +188,7 @@ class Grid(Group):
         self.pausing = 0
         self.number: int | None = None  # its word MODULE, where that is not the state block's
         self.internal = False  # the library's own, beside the program's
+        self.at: SimThread  # that runs
         self.agent = 0  # of ``record``: what put it on a stream, or the host
         self.stages: dict[tuple[int, str], tuple[int, int]] = {}  # begun by first threads of blocks
         self.swapped: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
@@ -230,7 +231,7 @@ class Grid(Group):
                 if not self.ready:
                     break
                 thread = self.ready.popleft()
-                running.thread = thread
+                running.thread = self.at = thread
                 try:
                     thread.green.switch()
                     if thread.green.dead:

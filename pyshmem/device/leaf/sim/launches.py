@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,8 @@ from numba.cuda.simulator import kernel as numba_kernel
 from ...._core.arrays.checks import SymmetricArray, beyond_kernels, gone, masked
 from ...._core.library import checks_order, lib
 from ...._foreign import numba_simulator
-from ....host.job import runtime
 from ....host.job.tracebacks import launched_at
-from ....host.kernels import sim_calls
+from ....host.kernels import sim_calls, watch
 from ...state import P2P
 from . import checked_streams, greenlets, language, queued, source
 from .arrays import kernel_array, store
@@ -81,7 +81,7 @@ def _run(kernel: Any, arguments: tuple[Any, ...]) -> None:
     write_back: list[Callable[[], None]] = []
     arguments = declared(kernel, arguments)
     seen = [_argument(kernel, argument, write_back) for argument in arguments]
-    _run_active(kernel, _dimensions(kernel), seen, number)
+    _run_active(kernel, _dimensions(kernel), seen, number, greenlets.launched)
     for copy_back in write_back:
         copy_back()
     _check(kernel)
@@ -107,6 +107,7 @@ def _dimensions(kernel: Any) -> Any:
 def _interpret(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) -> None:
     grid = Grid(kernel, dimensions[0], dimensions[1], arguments)
     grid.number = number
+    _grids[threading.get_ident()] = grid
     with grid.active():
         grid.enter(kernel.fn)
         if greenlets.RECORD is None:
@@ -120,15 +121,43 @@ def _interpret(kernel: Any, dimensions: Any, arguments: list[Any], number: int |
             greenlets.RECORD.ends(grid, threads)
 
 
+def _seen(function: Any, dimensions: Any, launched: str) -> watch.Kernel:
+    """What reports say of a kernel that does not end."""
+
+    def text() -> str:
+        code = function.__code__
+        file = Path(code.co_filename).name
+        extents = (str(d[0]) if d[1:] == (1, 1) else str(d) for d in map(tuple, dimensions))
+        name = f"{function.__qualname__} ({file}:{code.co_firstlineno})"
+        return f"{name}{launched} with [{', '.join(extents)}]"
+
+    here = threading.get_ident()
+
+    def threads() -> list[tuple[str, Any]]:
+        grid = _grids.get(here)
+        some = [] if grid is None else [*tuple(grid.ready)[: watch.MOST], grid.at]
+        return [(f"block {t.block.index}, thread {t.thread_id}", t.green.gr_frame) for t in some]
+
+    interpreted = run_grid_of is _interpret
+    return watch.Kernel(
+        function.__qualname__, text, threads if interpreted else None, bool(launched)
+    )
+
+
+#: The grids that are interpreted, by the thread that does it.
+_grids: dict[int, Grid] = {}
+
 #: Runs a kernel's grid, given its dimensions, its arguments and its word MODULE: device cpu has another.
 run_grid_of: Callable[[Any, Any, list[Any], int | None], None] = _interpret
 
 
-def _run_active(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) -> None:
+def _run_active(
+    kernel: Any, dimensions: Any, arguments: list[Any], number: int | None, launched: str = ""
+) -> None:
+    """``launched``: where, if the launch waits for the kernel."""
+    seen = _seen(kernel.fn, dimensions, launched)
     try:
-        runtime.as_kernel(
-            kernel.fn.__qualname__, lambda: run_grid_of(kernel, dimensions, arguments, number)
-        )
+        watch.as_kernel(seen, lambda: run_grid_of(kernel, dimensions, arguments, number))
     finally:
         lib.ishmemx_sim_kernel_ends()
 

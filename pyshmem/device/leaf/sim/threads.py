@@ -85,9 +85,12 @@ def note_call() -> None:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
-    place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-    number = state(MODULE)
-    CALLS[number] = text = f"{greenlets.current().grid.name} ({place})"
+    number, name = state(MODULE), greenlets.current().grid.name
+    if frame.f_code.co_filename.startswith(_PACKAGE):  # the library's own, of a call on a stream
+        text = f"{name.removesuffix('_on_stream')} on a stream"
+    else:
+        text = f"{name} ({Path(frame.f_code.co_filename).name}:{frame.f_lineno})"
+    CALLS[number] = text
     shown = f"{text}{greenlets.launched}"
     lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, number, shown.encode())
 

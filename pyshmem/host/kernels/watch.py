@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels that do not end and wait in no routine: reports name them, and what they poll is told.
+
+A kernel that runs in Python, or on the CPU, keeps the thread that has launched it. A thread of the
+library looks at it four times a second, once it has lasted for a second. One whose variables, and
+elements of arrays, are the same at each look polls: it is told as one that waits, and PYSHMEM_TIMEOUT
+ends it as it ends a wait. Of compiled kernels nothing is seen but that they have not ended.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core import errors
+from ..._core.library import check, lib, setting_number
+from ..job import runtime, tracebacks
+
+_FIRST, _BETWEEN = 1.0, 0.25  # seconds
+#: For so long its variables have to be the same.
+_POLLS_AFTER = 2.0
+MOST = 16  # threads of a kernel that are looked at
+#: The thread, as debuggers and ``ps -T`` know it: as threads of the C library's, it takes no signals but
+#: those of a fault of its own.
+_NAME, _SET_NAME = "pysh-watch", 15
+_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
+_OTHERS = signal.valid_signals() - _FAULTS
+_MOST_BYTES = 1 << 20  # of an array that are looked at
+_POLLS = ": it reads the same again and again"
+_INSTEAD = "such a loop is no wait: use wait_until or signal_wait_until of pyshmem.device"
+
+
+class Kernel(NamedTuple):
+    """One that runs in a thread."""
+
+    name: str
+    text: Callable[[], str]  # its name and line, where it was launched, and with what grid
+    #: "block 0, thread 3", and its frame, None: it is at work; for some of those that are not in a
+    #: barrier. None: it is compiled.
+    threads: Callable[[], list[tuple[str, FrameType | None]]] | None
+    returns: bool  # the launch returns when it has ended: else it is on a stream
+
+
+class _Seen:
+    """What has been seen of a kernel."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.since_ns = time.monotonic_ns()
+        self.states: dict[int, Any] = {}  # by frame
+        self.same_since = time.monotonic()
+        self.line = ""
+        self.ended = False
+
+
+_running: dict[int, Kernel] = {}
+_begun = threading.Event()
+_thread: threading.Thread | None = None
+
+
+class _Given:
+    """Of exceptions that are raised in a kernel from here."""
+
+
+def as_kernel(kernel: Kernel, run: Callable[[], None]) -> None:
+    """``run`` is a kernel: the job cannot be ended inside of it, and it is looked at."""
+    here = threading.get_ident()
+    outer, change = _running.get(here), int(kernel.returns)
+    lib.ishmemx_sim_launches(change)
+    try:
+        _running[here] = kernel
+        if not _begun.is_set():
+            _begins()
+        runtime.as_kernel(kernel.name, run)
+    except BaseException as error:
+        if isinstance(error, _Given):  # it came wherever the kernel was
+            raise error.with_traceback(tracebacks.of_program(error)) from error.__cause__
+        raise
+    finally:
+        lib.ishmemx_sim_launches(-change)
+        if outer is None:
+            _running.pop(here, None)
+        else:
+            _running[here] = outer
+
+
+def _begins() -> None:
+    global _thread
+    if _thread is None or not _thread.is_alive():  # as in a child of fork
+        named = threading.Event()
+        before = signal.pthread_sigmask(signal.SIG_SETMASK, _OTHERS)  # which the thread has, too
+        try:
+            _thread = threading.Thread(target=_watch, args=(named,), name=_NAME, daemon=True)
+            _thread.start()
+            named.wait()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    _begun.set()
+
+
+def _watch(named: threading.Event) -> None:
+    ctypes.CDLL(None).prctl(_SET_NAME, _NAME.encode())
+    named.set()
+    seen: dict[int, _Seen] = {}
+    while True:
+        if not _running:
+            _begun.clear()
+            _begun.wait()
+        time.sleep(_BETWEEN if seen else _FIRST)
+        there = dict(_running)
+        for ident in [i for i, one in seen.items() if there.get(i) is not one.kernel]:
+            del seen[ident]
+        for ident, kernel in there.items():
+            if ident not in seen:
+                seen[ident] = _Seen(kernel)
+            elif not seen[ident].ended:
+                _look(ident, seen[ident])
+
+
+def _look(ident: int, seen: _Seen) -> None:
+    """Tell of a kernel that has lasted for a while, and end one that others have given up."""
+    polls = False
+    if seen.kernel.threads is not None:
+        polls = _same(_frames(ident, seen.kernel.threads()), seen)
+    text = f"kernel {seen.kernel.text()}{seen.line}"
+    try:
+        check(lib.ishmemx_kernel_is_seen(text.encode(), polls, seen.since_ns))
+    except errors.ShmemError as error:
+        if seen.kernel.threads is not None:
+            _end(ident, seen, error)
+        return
+    limit = setting_number("TIMEOUT") * 1e-9
+    if polls and 0 < limit < time.monotonic() - seen.same_since:
+        told = f"{text}, for longer than {limit:.3g} s (PYSHMEM_TIMEOUT); {_INSTEAD}"
+        _end(ident, seen, errors.KernelFault(told))
+
+
+def _frames(
+    ident: int, threads: list[tuple[str, FrameType | None]]
+) -> Iterator[tuple[str, FrameType]]:
+    """Where the kernel's threads are in the program, of those that go on."""
+    for place, frame in threads:
+        if frame is None:
+            frame = sys._current_frames().get(ident)
+            if _is_between(frame):
+                continue
+        frame = tracebacks.program_frame(frame)
+        if frame is not None:
+            yield place, frame
+
+
+def _is_between(frame: FrameType | None) -> bool:
+    """Is none of the kernel's threads at work? They have stacks of their own."""
+    while frame is not None and frame.f_code is not as_kernel.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _same(threads: Iterable[tuple[str, FrameType]], seen: _Seen) -> bool:
+    """Have the variables of all threads that are seen been the same for a while?"""
+    place = ""
+    for place, frame in threads:
+        state = {name: _value(value) for name, value in tuple(frame.f_locals.items())}
+        if seen.states.get(id(frame)) != state:
+            seen.states[id(frame)] = state
+            seen.same_since = time.monotonic()
+        file = Path(frame.f_code.co_filename).name
+        seen.line = f", {place}, at {file}:{frame.f_lineno}"
+    polls = bool(seen.states) and time.monotonic() - seen.same_since > _POLLS_AFTER
+    if polls and not seen.line.endswith(_POLLS):
+        seen.line += _POLLS
+    return polls
+
+
+def _value(value: Any) -> Any:
+    """Of a variable what changes when the kernel does something."""
+    value = getattr(value, "_item", value)  # of what Numba's simulator wraps around arguments
+    value = getattr(value, "_ary", value)
+    if isinstance(value, np.ndarray):
+        plain = np.ndarray.view(value, np.ndarray)
+        return id(value), zlib.crc32(plain.reshape(-1)[: _MOST_BYTES // plain.itemsize].tobytes())
+    if isinstance(value, (bool, int, float, complex, np.generic)):
+        return type(value), repr(value)
+    return id(value)
+
+
+def _end(ident: int, seen: _Seen, error: BaseException) -> None:
+    """Raise ``error`` in the kernel, where it is."""
+    seen.ended = True
+    kind = type(error)
+
+    def init(self: Any) -> None:
+        kind.__init__(self, *error.args)
+
+    named = {"__init__": init, "__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    made = type(kind.__name__, (kind, _Given), named)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(made))
