@@ -6,99 +6,60 @@
 void shmem_no_routine_for_this_type(void);
 
 /* What goes into a _Generic for one type, and for the types of each table that are different types: the names of
- * exact width are other names of these. */
+ * exact width are other names of these. A table is of smaller ones, and ends with what no other type has a form of. */
 #define SHMEM_C11_ONE_(_name, _ctype, _head, _tail) \
     _ctype * : _head##_name##_tail, const _ctype * : _head##_name##_tail,
-#define SHMEM_C11_R_(_head, _tail)                              \
-    SHMEM_C11_ONE_(float, float, _head, _tail)                  \
-    SHMEM_C11_ONE_(double, double, _head, _tail)                \
-    SHMEM_C11_ONE_(longdouble, long double, _head, _tail)       \
-    SHMEM_C11_ONE_(char, char, _head, _tail)                    \
-    SHMEM_C11_ONE_(schar, signed char, _head, _tail)            \
-    SHMEM_C11_ONE_(short, short, _head, _tail)                  \
-    SHMEM_C11_ONE_(int, int, _head, _tail)                      \
-    SHMEM_C11_ONE_(long, long, _head, _tail)                    \
-    SHMEM_C11_ONE_(longlong, long long, _head, _tail)           \
-    SHMEM_C11_ONE_(uchar, unsigned char, _head, _tail)          \
-    SHMEM_C11_ONE_(ushort, unsigned short, _head, _tail)        \
-    SHMEM_C11_ONE_(uint, unsigned int, _head, _tail)            \
-    SHMEM_C11_ONE_(ulong, unsigned long, _head, _tail)          \
-    SHMEM_C11_ONE_(ulonglong, unsigned long long, _head, _tail) \
-    default:                                                    \
+#define SHMEM_C11_END_ \
+    default:           \
         shmem_no_routine_for_this_type
-#define SHMEM_C11_X_(_head, _tail)                              \
-    SHMEM_C11_ONE_(int, int, _head, _tail)                      \
-    SHMEM_C11_ONE_(long, long, _head, _tail)                    \
-    SHMEM_C11_ONE_(longlong, long long, _head, _tail)           \
-    SHMEM_C11_ONE_(uint, unsigned int, _head, _tail)            \
-    SHMEM_C11_ONE_(ulong, unsigned long, _head, _tail)          \
-    SHMEM_C11_ONE_(ulonglong, unsigned long long, _head, _tail) \
-    SHMEM_C11_ONE_(float, float, _head, _tail)                  \
-    SHMEM_C11_ONE_(double, double, _head, _tail)                \
-    default:                                                    \
-        shmem_no_routine_for_this_type
-#define SHMEM_C11_A_(_head, _tail)                              \
-    SHMEM_C11_ONE_(int, int, _head, _tail)                      \
-    SHMEM_C11_ONE_(long, long, _head, _tail)                    \
-    SHMEM_C11_ONE_(longlong, long long, _head, _tail)           \
-    SHMEM_C11_ONE_(uint, unsigned int, _head, _tail)            \
-    SHMEM_C11_ONE_(ulong, unsigned long, _head, _tail)          \
-    SHMEM_C11_ONE_(ulonglong, unsigned long long, _head, _tail) \
-    default:                                                    \
-        shmem_no_routine_for_this_type
-#define SHMEM_C11_WAIT_(_head, _tail)                    \
-    SHMEM_C11_ONE_(short, short, _head, _tail)           \
-    SHMEM_C11_ONE_(ushort, unsigned short, _head, _tail) \
-    SHMEM_C11_A_(_head, _tail)
+#define SHMEM_C11_UNSIGNED_(_head, _tail)              \
+    SHMEM_C11_ONE_(uint, unsigned int, _head, _tail)   \
+    SHMEM_C11_ONE_(ulong, unsigned long, _head, _tail) \
+    SHMEM_C11_ONE_(ulonglong, unsigned long long, _head, _tail)
+#define SHMEM_C11_SIGNED_(_head, _tail)      \
+    SHMEM_C11_ONE_(int, int, _head, _tail)   \
+    SHMEM_C11_ONE_(long, long, _head, _tail) \
+    SHMEM_C11_ONE_(longlong, long long, _head, _tail)
+#define SHMEM_C11_REAL_(_head, _tail)          \
+    SHMEM_C11_ONE_(float, float, _head, _tail) \
+    SHMEM_C11_ONE_(double, double, _head, _tail)
+#define SHMEM_C11_SHORTS_(_head, _tail)        \
+    SHMEM_C11_ONE_(short, short, _head, _tail) \
+    SHMEM_C11_ONE_(ushort, unsigned short, _head, _tail)
+#define SHMEM_C11_STANDARD_(_head, _tail)                 \
+    SHMEM_C11_REAL_(_head, _tail)                         \
+    SHMEM_C11_ONE_(longdouble, long double, _head, _tail) \
+    SHMEM_C11_ONE_(char, char, _head, _tail)              \
+    SHMEM_C11_ONE_(schar, signed char, _head, _tail)      \
+    SHMEM_C11_ONE_(uchar, unsigned char, _head, _tail)    \
+    SHMEM_C11_SHORTS_(_head, _tail)                       \
+    SHMEM_C11_SIGNED_(_head, _tail)                       \
+    SHMEM_C11_UNSIGNED_(_head, _tail)
+
+#define SHMEM_C11_R_(_head, _tail)    SHMEM_C11_STANDARD_(_head, _tail) SHMEM_C11_END_
+#define SHMEM_C11_A_(_head, _tail)    SHMEM_C11_SIGNED_(_head, _tail) SHMEM_C11_UNSIGNED_(_head, _tail) SHMEM_C11_END_
+#define SHMEM_C11_X_(_head, _tail)    SHMEM_C11_REAL_(_head, _tail) SHMEM_C11_A_(_head, _tail)
+#define SHMEM_C11_WAIT_(_head, _tail) SHMEM_C11_SHORTS_(_head, _tail) SHMEM_C11_A_(_head, _tail)
 #define SHMEM_C11_OLD_WAIT_(_head, _tail)      \
     SHMEM_C11_ONE_(short, short, _head, _tail) \
-    SHMEM_C11_OLD_STANDARD_(_head, _tail)
-#define SHMEM_C11_OLD_STANDARD_(_head, _tail)         \
-    SHMEM_C11_ONE_(int, int, _head, _tail)            \
-    SHMEM_C11_ONE_(long, long, _head, _tail)          \
-    SHMEM_C11_ONE_(longlong, long long, _head, _tail) \
-    default:                                          \
-        shmem_no_routine_for_this_type
-#define SHMEM_C11_B_(_head, _tail)                              \
-    SHMEM_C11_ONE_(uint, unsigned int, _head, _tail)            \
-    SHMEM_C11_ONE_(ulong, unsigned long, _head, _tail)          \
-    SHMEM_C11_ONE_(ulonglong, unsigned long long, _head, _tail) \
-    SHMEM_C11_ONE_(int32, int32_t, _head, _tail)                \
-    SHMEM_C11_ONE_(int64, int64_t, _head, _tail)                \
-    default:                                                    \
-        shmem_no_routine_for_this_type
-#define SHMEM_C11_S_(_head, _tail)                              \
-    SHMEM_C11_ONE_(float, float, _head, _tail)                  \
-    SHMEM_C11_ONE_(double, double, _head, _tail)                \
-    SHMEM_C11_ONE_(longdouble, long double, _head, _tail)       \
-    SHMEM_C11_ONE_(char, char, _head, _tail)                    \
-    SHMEM_C11_ONE_(schar, signed char, _head, _tail)            \
-    SHMEM_C11_ONE_(short, short, _head, _tail)                  \
-    SHMEM_C11_ONE_(int, int, _head, _tail)                      \
-    SHMEM_C11_ONE_(long, long, _head, _tail)                    \
-    SHMEM_C11_ONE_(longlong, long long, _head, _tail)           \
-    SHMEM_C11_ONE_(uchar, unsigned char, _head, _tail)          \
-    SHMEM_C11_ONE_(ushort, unsigned short, _head, _tail)        \
-    SHMEM_C11_ONE_(uint, unsigned int, _head, _tail)            \
-    SHMEM_C11_ONE_(ulong, unsigned long, _head, _tail)          \
-    SHMEM_C11_ONE_(ulonglong, unsigned long long, _head, _tail) \
-    SHMEM_C11_ONE_(complexf, float _Complex, _head, _tail)      \
-    SHMEM_C11_ONE_(complexd, double _Complex, _head, _tail)     \
-    default:                                                    \
-        shmem_no_routine_for_this_type
-#define SHMEM_C11_T_(_head, _tail)                              \
-    SHMEM_C11_ONE_(uchar, unsigned char, _head, _tail)          \
-    SHMEM_C11_ONE_(ushort, unsigned short, _head, _tail)        \
-    SHMEM_C11_ONE_(int8, int8_t, _head, _tail)                  \
-    SHMEM_C11_ONE_(int16, int16_t, _head, _tail)                \
-    SHMEM_C11_ONE_(uint, unsigned int, _head, _tail)            \
-    SHMEM_C11_ONE_(ulong, unsigned long, _head, _tail)          \
-    SHMEM_C11_ONE_(longlong, long long, _head, _tail)           \
-    SHMEM_C11_ONE_(ulonglong, unsigned long long, _head, _tail) \
-    SHMEM_C11_ONE_(int32, int32_t, _head, _tail)                \
-    SHMEM_C11_ONE_(int64, int64_t, _head, _tail)                \
-    default:                                                    \
-        shmem_no_routine_for_this_type
+    SHMEM_C11_SIGNED_(_head, _tail)            \
+    SHMEM_C11_END_
+#define SHMEM_C11_B_(_head, _tail)               \
+    SHMEM_C11_UNSIGNED_(_head, _tail)            \
+    SHMEM_C11_ONE_(int32, int32_t, _head, _tail) \
+    SHMEM_C11_ONE_(int64, int64_t, _head, _tail) \
+    SHMEM_C11_END_
+#define SHMEM_C11_S_(_head, _tail)                          \
+    SHMEM_C11_ONE_(complexf, float _Complex, _head, _tail)  \
+    SHMEM_C11_ONE_(complexd, double _Complex, _head, _tail) \
+    SHMEM_C11_R_(_head, _tail)
+#define SHMEM_C11_T_(_head, _tail)                       \
+    SHMEM_C11_ONE_(uchar, unsigned char, _head, _tail)   \
+    SHMEM_C11_ONE_(ushort, unsigned short, _head, _tail) \
+    SHMEM_C11_ONE_(int8, int8_t, _head, _tail)           \
+    SHMEM_C11_ONE_(int16, int16_t, _head, _tail)         \
+    SHMEM_C11_ONE_(longlong, long long, _head, _tail)    \
+    SHMEM_C11_B_(_head, _tail)
 #define SHMEM_C11_M_ SHMEM_C11_R_
 
 #define SHMEM_C11_FIRST_(_a, ...)      _a

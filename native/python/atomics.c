@@ -2,8 +2,6 @@
  * Atomic memory operations. The number of the operation is the call's `op`. */
 #include "fast.h"
 
-#include <string.h>
-
 /* An operation with its arguments; `names` holds at most ctx. */
 typedef struct atomic {
     int op, element, pe;
@@ -85,17 +83,17 @@ static PyObject *compare_swap(const fast_call_t *call, PyObject *const *args, Py
     return fetched(&atomic);
 }
 
-static FAST_ENTRY(change) static FAST_ENTRY(fetch) static FAST_ENTRY(touch) static FAST_ENTRY(look) static FAST_ENTRY(
-    compare_swap)
+FAST_ENTRY(change)
+FAST_ENTRY(fetch)
+FAST_ENTRY(touch)
+FAST_ENTRY(look)
+FAST_ENTRY(compare_swap)
 
-    vectorcallfunc fast_atomic_entry(const char *family) {
-    if (!strcmp(family, "change"))
-        return change_call;
-    if (!strcmp(family, "fetch"))
-        return fetch_call;
-    if (!strcmp(family, "touch"))
-        return touch_call;
-    if (!strcmp(family, "read"))
-        return look_call;
-    return strcmp(family, "compare_swap") ? NULL : compare_swap_call;
-}
+const fast_family_t fast_atomic_families[] = {
+    {"change", change_call},
+    {"fetch", fetch_call},
+    {"touch", touch_call},
+    {"read", look_call},
+    {"compare_swap", compare_swap_call},
+    {NULL, NULL},
+};

@@ -25,7 +25,7 @@ typedef struct fast_call {
 typedef PyObject *fast_entry_t(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_args, PyObject *names);
 /* An entry as what Python calls. */
 #define FAST_ENTRY(_name)                                                                                     \
-    PyObject *_name##_call(PyObject *self, PyObject *const *args, size_t n_flagged, PyObject *names) {        \
+    static PyObject *_name##_call(PyObject *self, PyObject *const *args, size_t n_flagged, PyObject *names) { \
         const fast_call_t *call = (const fast_call_t *)self;                                                  \
         PyObject *result = _name(call, args, PyVectorcall_NARGS(n_flagged), names);                           \
         return result || PyErr_Occurred() ? result : PyObject_Vectorcall(call->slow, args, n_flagged, names); \
@@ -50,11 +50,12 @@ static inline void fast_lock(PyThreadState *left) {
         PyEval_RestoreThread(left);
 }
 
-/* The entry of a family of routines; NULL: not in that file. */
-vectorcallfunc fast_rma_entry(const char *family);
-vectorcallfunc fast_atomic_entry(const char *family);
-vectorcallfunc fast_signal_entry(const char *family);
-vectorcallfunc fast_team_entry(const char *family);
+/* Families of routines, by the names that Python has for them; the last is without one. */
+typedef struct fast_family {
+    const char *name;
+    vectorcallfunc entry;
+} fast_family_t;
+extern const fast_family_t fast_rma_families[], fast_atomic_families[], fast_signal_families[], fast_team_families[];
 
 /* Tensors (tensors.c). */
 PyObject *fast_know_tensors(PyObject *module, PyObject *args); /* (capsule of DLPack, Tensor, Parameter) */

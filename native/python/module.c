@@ -2,7 +2,19 @@
  * The class Call and the module. */
 #include "fast.h"
 
+#include <string.h>
 #include <structmember.h>
+
+static vectorcallfunc entry_of(const char *family) {
+    static const fast_family_t *const tables[] = {fast_rma_families, fast_atomic_families, fast_signal_families,
+                                                  fast_team_families};
+
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const fast_family_t *row = tables[i]; row->name; row++)
+            if (!strcmp(row->name, family))
+                return row->entry;
+    return NULL;
+}
 
 static PyObject *call_new(PyTypeObject *type, PyObject *args, PyObject *names) {
     PyObject *slow;
@@ -13,14 +25,7 @@ static PyObject *call_new(PyTypeObject *type, PyObject *args, PyObject *names) {
 
     if (names || !PyArg_ParseTuple(args, "Os|i:Call", &slow, &family, &op))
         return NULL;
-    entry = fast_rma_entry(family);
-    if (!entry)
-        entry = fast_atomic_entry(family);
-    if (!entry)
-        entry = fast_signal_entry(family);
-    if (!entry)
-        entry = fast_team_entry(family);
-    if (!entry)
+    if (!(entry = entry_of(family)))
         return PyErr_Format(PyExc_ValueError, "there is no family %s", family);
     call = (fast_call_t *)type->tp_alloc(type, 0);
     if (!call)

@@ -181,12 +181,11 @@ static PyObject *g(const fast_call_t *call, PyObject *const *args, Py_ssize_t n_
     return status ? fast_finish(status) : fast_value_out(element, bits);
 }
 
-static FAST_ENTRY(copy) static FAST_ENTRY(put_signal) static FAST_ENTRY(p) static FAST_ENTRY(g)
+FAST_ENTRY(copy)
+FAST_ENTRY(put_signal)
+FAST_ENTRY(p)
+FAST_ENTRY(g)
 
-    vectorcallfunc fast_rma_entry(const char *family) {
-    return !strcmp(family, "copy")         ? copy_call
-           : !strcmp(family, "put_signal") ? put_signal_call
-           : !strcmp(family, "p")          ? p_call
-           : !strcmp(family, "g")          ? g_call
-                                           : NULL;
-}
+const fast_family_t fast_rma_families[] = {
+    {"copy", copy_call}, {"put_signal", put_signal_call}, {"p", p_call}, {"g", g_call}, {NULL, NULL},
+};

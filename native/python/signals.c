@@ -136,15 +136,19 @@ static PyObject *wait_until(const fast_call_t *call, PyObject *const *args, Py_s
     Py_END_ALLOW_THREADS return fast_finish(status);
 }
 
-static FAST_ENTRY(signal_op) static FAST_ENTRY(signal) static FAST_ENTRY(signal_wait) static FAST_ENTRY(
-    wait_until) static FAST_ENTRY(test) static FAST_ENTRY(signal_fetch)
+FAST_ENTRY(signal_op)
+FAST_ENTRY(signal)
+FAST_ENTRY(signal_wait)
+FAST_ENTRY(wait_until)
+FAST_ENTRY(test)
+FAST_ENTRY(signal_fetch)
 
-    vectorcallfunc fast_signal_entry(const char *family) {
-    return !strcmp(family, "signal_op")      ? signal_op_call
-           : !strcmp(family, "signal")       ? signal_call
-           : !strcmp(family, "signal_wait")  ? signal_wait_call
-           : !strcmp(family, "wait_until")   ? wait_until_call
-           : !strcmp(family, "test")         ? test_call
-           : !strcmp(family, "signal_fetch") ? signal_fetch_call
-                                             : NULL;
-}
+const fast_family_t fast_signal_families[] = {
+    {"signal_op", signal_op_call},
+    {"signal", signal_call},
+    {"signal_wait", signal_wait_call},
+    {"wait_until", wait_until_call},
+    {"test", test_call},
+    {"signal_fetch", signal_fetch_call},
+    {NULL, NULL},
+};

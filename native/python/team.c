@@ -206,25 +206,25 @@ static PyObject *reduce_scatter(const fast_call_t *call, PyObject *const *args, 
     Py_END_ALLOW_THREADS return fast_finish(status);
 }
 
-static FAST_ENTRY(barrier_all) static FAST_ENTRY(sync_all) static FAST_ENTRY(quiet) static FAST_ENTRY(fence) static FAST_ENTRY(
-    broadcast) static FAST_ENTRY(fcollect) static FAST_ENTRY(alltoall) static FAST_ENTRY(reduce) static FAST_ENTRY(reduce_scatter)
+FAST_ENTRY(barrier_all)
+FAST_ENTRY(sync_all)
+FAST_ENTRY(quiet)
+FAST_ENTRY(fence)
+FAST_ENTRY(broadcast)
+FAST_ENTRY(fcollect)
+FAST_ENTRY(alltoall)
+FAST_ENTRY(reduce)
+FAST_ENTRY(reduce_scatter)
 
-    vectorcallfunc fast_team_entry(const char *family) {
-    if (!strcmp(family, "barrier_all"))
-        return barrier_all_call;
-    if (!strcmp(family, "sync_all"))
-        return sync_all_call;
-    if (!strcmp(family, "quiet"))
-        return quiet_call;
-    if (!strcmp(family, "fence"))
-        return fence_call;
-    if (!strcmp(family, "broadcast"))
-        return broadcast_call;
-    if (!strcmp(family, "fcollect"))
-        return fcollect_call;
-    if (!strcmp(family, "alltoall"))
-        return alltoall_call;
-    if (!strcmp(family, "reduce_scatter"))
-        return reduce_scatter_call;
-    return strcmp(family, "reduce") ? NULL : reduce_call;
-}
+const fast_family_t fast_team_families[] = {
+    {"barrier_all", barrier_all_call},
+    {"sync_all", sync_all_call},
+    {"quiet", quiet_call},
+    {"fence", fence_call},
+    {"broadcast", broadcast_call},
+    {"fcollect", fcollect_call},
+    {"alltoall", alltoall_call},
+    {"reduce", reduce_call},
+    {"reduce_scatter", reduce_scatter_call},
+    {NULL, NULL},
+};
