@@ -61,16 +61,23 @@ class Checks(NamedTuple):
         return command_of(command, max(1, library.setting_number("CHECK_SEED")), self.seeds)
 
 
-def check_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options, which ``command`` takes together, as ``checks``."""
+def as_one(
+    name: str, kind: Any, options: tuple[Callable[..., Any], ...]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds ``options`` to a command, which takes them together: as ``name``, a NamedTuple ``kind``."""
 
-    @functools.wraps(command)
-    def with_checks(
-        *args: Any, check: str | None, seed: int | None, seeds: int | None, **others: Any
-    ) -> Any:
-        return command(*args, checks=Checks(check, seed, seeds), **others)
+    def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def grouped(*args: Any, **given: Any) -> Any:
+            group = kind(**{field: given.pop(field) for field in kind._fields})
+            return command(*args, **{name: group}, **given)
 
-    found: Callable[..., Any] = with_checks
-    for option in reversed(_OPTIONS):
-        found = option(found)
-    return found
+        found: Callable[..., Any] = grouped
+        for option in reversed(options):
+            found = option(found)
+        return found
+
+    return with_options
+
+
+check_options = as_one("checks", Checks, _OPTIONS)

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import click
 
 from .._core import library
 from .._core.errors import LaunchError
+from ..check.options import as_one
 from ..launcher.hosts import environment
 from ..launcher.hosts.head import Wanted, run_on
 from ..launcher.hosts.oshrun import run_by_oshrun
@@ -142,22 +142,4 @@ _OPTIONS = (
 )
 
 
-def host_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options, which ``command`` takes together, as ``over``."""
-
-    @functools.wraps(command)
-    def with_hosts(
-        *args: Any,
-        hosts: str | None,
-        hostfile: Path | None,
-        ssh: str,
-        env: tuple[str, ...],
-        ports: range,
-        **others: Any,
-    ) -> Any:
-        return command(*args, over=Over(hosts, hostfile, ssh, env, ports), **others)
-
-    found: Callable[..., Any] = with_hosts
-    for option in reversed(_OPTIONS):
-        found = option(found)
-    return found
+host_options = as_one("over", Over, _OPTIONS)

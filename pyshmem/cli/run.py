@@ -8,13 +8,13 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from .._core.errors import LaunchError, ShmemError
 from .._core.settings import tell_misspelt
-from ..check.options import Checks, check_options
+from ..check.options import Checks, as_one, check_options
 from ..launcher import binding
 from ..launcher.call.arguments import MOST_PES
 from ..launcher.control import NativeControl
@@ -77,6 +77,77 @@ _MOST_PES_OF_A_CPU = 100
 _SECONDS_TO_START = 0.5  # of a CPU, for a PE: docs/scaling.md
 
 
+class _Settings(NamedTuple):
+    """Settings that have an option."""
+
+    conduit: str | None
+    device: str | None
+    heap_size: str | None
+    device_heap_size: str | None
+
+
+_setting_options = as_one(
+    "settings",
+    _Settings,
+    (
+        click.option(
+            "--conduit",
+            type=click.Choice(["auto", "shm", "openshmem", "ucx"]),
+            help="How PEs reach each other; openshmem has --hosts started by oshrun.  [PYSHMEM_CONDUIT]",
+        ),
+        click.option(
+            "--device",
+            type=click.Choice(["auto", "cuda", "sim", "cpu", "none"]),
+            help="Where kernels and the device heap live; auto: cuda with a GPU, else sim with numba; "
+            "cpu compiles kernels for the CPU, an experiment.  "
+            "[PYSHMEM_DEVICE]",
+        ),
+        click.option(
+            "--heap-size", metavar="SIZE", help="Host heap of a PE, as 512M.  [PYSHMEM_HEAP_SIZE]"
+        ),
+        click.option(
+            "--device-heap-size",
+            metavar="SIZE",
+            help="Device heap of a PE.  [PYSHMEM_DEVICE_HEAP_SIZE]",
+        ),
+    ),
+)
+
+
+class _Program(NamedTuple):
+    """What the command line says of what each PE runs."""
+
+    target: str | None
+    arguments: tuple[str, ...]
+    code: str | None
+    module: bool
+
+    def command(self) -> list[str]:
+        """What each PE runs."""
+        if self.code is not None:
+            if self.module:
+                raise click.UsageError("-c and -m: give one of them")
+            first = [] if self.target is None else [self.target]
+            return [sys.executable, "-c", self.code, *first, *self.arguments]
+        if self.target is None:
+            raise click.UsageError(
+                "Missing argument 'TARGET': a script, an executable, or -m MODULE"
+            )
+        return resolve_command(self.target, self.arguments, module=self.module)
+
+
+_program_options = as_one(
+    "program",
+    _Program,
+    (
+        click.option("-m", "--module", is_flag=True, help="TARGET is a module, as in python -m."),
+        click.option("-c", "code", metavar="CODE", help="Run this Python code, as python -c."),
+        click.argument("target", required=False),
+        click.argument("arguments", nargs=-1, type=click.UNPROCESSED),
+    ),
+)
+
+
 @click.command(cls=_Run, context_settings={"allow_interspersed_args": False})
 @click.option(
     "-n",
@@ -86,24 +157,7 @@ _SECONDS_TO_START = 0.5  # of a CPU, for a PE: docs/scaling.md
     help="Number of PEs; -np is the same. Not needed where --hosts or --hostfile says how many.",
 )
 @host_options
-@click.option(
-    "--conduit",
-    type=click.Choice(["auto", "shm", "openshmem", "ucx"]),
-    help="How PEs reach each other; openshmem has --hosts started by oshrun.  [PYSHMEM_CONDUIT]",
-)
-@click.option(
-    "--device",
-    type=click.Choice(["auto", "cuda", "sim", "cpu", "none"]),
-    help="Where kernels and the device heap live; auto: cuda with a GPU, else sim with numba; "
-    "cpu compiles kernels for the CPU, an experiment.  "
-    "[PYSHMEM_DEVICE]",
-)
-@click.option(
-    "--heap-size", metavar="SIZE", help="Host heap of a PE, as 512M.  [PYSHMEM_HEAP_SIZE]"
-)
-@click.option(
-    "--device-heap-size", metavar="SIZE", help="Device heap of a PE.  [PYSHMEM_DEVICE_HEAP_SIZE]"
-)
+@_setting_options
 @check_options
 @click.option(
     "--timeout",
@@ -141,17 +195,11 @@ _SECONDS_TO_START = 0.5  # of a CPU, for a PE: docs/scaling.md
     help="Let one PE wait for a debugger, and say how to attach one.",
 )
 @click.option("-l", "--tag", is_flag=True, help="Begin each line of output with its PE.")
-@click.option("-m", "--module", is_flag=True, help="TARGET is a module, as in python -m.")
-@click.option("-c", "code", metavar="CODE", help="Run this Python code, as python -c.")
-@click.argument("target", required=False)
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@_program_options
 def run(
     n_pes: int | None,
     over: Over,
-    conduit: str | None,
-    device: str | None,
-    heap_size: str | None,
-    device_heap_size: str | None,
+    settings: _Settings,
     checks: Checks,
     timeout: float,
     grace: float,
@@ -160,10 +208,7 @@ def run(
     gdb: int | None,
     attach: int | None,
     tag: bool,
-    module: bool,
-    code: str | None,
-    target: str | None,
-    arguments: tuple[str, ...],
+    program: _Program,
 ) -> None:
     """Run a Python script, an executable, (-m) a module or (-c) code on N PEs here, or on --hosts.
 
@@ -181,11 +226,11 @@ def run(
     Python and the folder have to be at the same path on all hosts. No PE reads standard input then.
     """
     over.check(n_pes)
-    sizes = {"HEAP_SIZE": heap_size, "DEVICE_HEAP_SIZE": device_heap_size}
-    _export(CONDUIT=conduit, DEVICE=device, **checks.settings(), **sizes)
+    named = {name.upper(): value for name, value in settings._asdict().items()}
+    _export(**named, **checks.settings())
     try:
         check_settings(hosts=over.is_asked)
-        command = checks.command(_read(_command(target, arguments, code, module=module)))
+        command = checks.command(_read(program.command()))
         job: dict[str, Any] = {"command": command, "timeout": timeout, "grace": grace, "tag": tag}
         if over.is_asked or n_pes is None:
             here_only = {"output-dir": output_dir, "gdb": gdb, "attach": attach}
@@ -201,19 +246,6 @@ def run(
     except (ShmemError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
     sys.exit(_status_of(spec, control))
-
-
-def _command(
-    target: str | None, arguments: tuple[str, ...], code: str | None, *, module: bool
-) -> list[str]:
-    """What each PE runs."""
-    if code is not None:
-        if module:
-            raise click.UsageError("-c and -m: give one of them")
-        return [sys.executable, "-c", code, *([] if target is None else [target]), *arguments]
-    if target is None:
-        raise click.UsageError("Missing argument 'TARGET': a script, an executable, or -m MODULE")
-    return resolve_command(target, arguments, module=module)
 
 
 def _read(command: list[str]) -> list[str]:
