@@ -3,7 +3,7 @@
 
 The declarations come from ``ishmemx.h`` and the type table; nothing is copied by hand. Addresses
 (``void *``, signal addresses, contexts, teams, requests) become ``uintptr_t``: Python keeps addresses as
-ints, and an int costs cffi less than a pointer object. ``ScalarCalls`` below are the typed shells
+ints, and an int costs cffi less than a pointer object. ``scalar_calls`` below are the typed shells
 that carry one value, so that cffi checks its range and Python makes no temporary.
 
     python ffi_build.py path/to/ishmemx.h path/to/_native.c

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Launches of kernels that are compiled for the CPU: what of the simulator's launch differs.
 
-Arguments, streams, heaps and checks are the simulator's (``leaf.sim.launches``); here its function
-``run_active`` gets a body that compiles a kernel and runs its threads as fibers.
+Arguments, streams, heaps and checks are the simulator's (``leaf.sim.launches``); here its functions
+``run_grid`` and ``run_grid_of`` get bodies that compile a kernel and run its threads as fibers.
 """
 
 from __future__ import annotations

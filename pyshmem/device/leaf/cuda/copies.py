@@ -168,5 +168,5 @@ def bulk_copy(dest, source, nbytes, room):
 
 @leaf(types.void)
 def no_bulk_copies(_context, builder) -> None:
-    """Marks the module: see ``decline_bulk_copies``."""
+    """Marks the module: see ``without_bulk_copies``."""
     builder.module.add_named_metadata(ptx.NO_BULK_COPIES, ["1"])
