@@ -206,3 +206,23 @@ def result(
     check_apart(((name, given),), read)
     checked: torch.Tensor = given
     return checked
+
+
+def needs_operator(*tensors: Any) -> bool:
+    """Whether there are derivatives to be kept, or a compiler is looking."""
+    return torch.compiler.is_compiling() or needs_grad(*tensors)
+
+
+def needs_grad(*tensors: Any) -> bool:
+    """Whether derivatives are kept for one of them."""
+    return torch.is_grad_enabled() and any(
+        isinstance(one, torch.Tensor) and one.requires_grad for one in tensors
+    )
+
+
+def refuse_grad(routine: str, *tensors: Any) -> None:
+    """Raises RuntimeError if one of them requires a gradient and gradients are on."""
+    if needs_grad(*tensors):
+        raise RuntimeError(
+            f"{routine} has no derivative here, but a tensor requires grad: torch.no_grad(), or detach()"
+        )

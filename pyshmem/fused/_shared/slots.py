@@ -109,16 +109,6 @@ def gather_numbers(space: Workspace, *numbers: int) -> Any:
     return np.array(array[1 : space.n_pes + 1, :count])
 
 
-def refuse_grad(routine: str, *tensors: Any) -> None:
-    """Raises RuntimeError if one of them requires a gradient and gradients are on."""
-    if torch.is_grad_enabled() and any(
-        isinstance(one, torch.Tensor) and one.requires_grad for one in tensors
-    ):
-        raise RuntimeError(
-            f"{routine} has no derivative here, but a tensor requires grad: torch.no_grad(), or detach()"
-        )
-
-
 def refuse_many(space: Workspace, routine: str, most: int) -> None:
     """Raises UnsupportedError if the team has more than ``most`` PEs."""
     if space.n_pes > most:

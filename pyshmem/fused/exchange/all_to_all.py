@@ -11,8 +11,8 @@ import torch
 from ..._core import errors
 from ..._torch.teams import TAGS, team_of
 from ...host.teams.team import TEAM_WORLD, Team
-from .._shared.arguments import as_counts, check_tensor, on_tensors, result
-from .._shared.slots import gather_numbers, refuse_grad
+from .._shared.arguments import as_counts, check_tensor, on_tensors, refuse_grad, result
+from .._shared.slots import gather_numbers
 from .._shared.team_numbers import check_input, number
 from .._shared.workspace import Workspace, workspace
 from ..formats.api import swizzle, unswizzle

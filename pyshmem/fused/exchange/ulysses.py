@@ -9,8 +9,7 @@ import torch
 
 from ..._torch.teams import team_of
 from ...host.teams.team import TEAM_WORLD, Team
-from .._shared.arguments import check_tensor, on_tensors, result
-from .._shared.slots import refuse_grad
+from .._shared.arguments import check_tensor, on_tensors, refuse_grad, result
 from .._shared.team_numbers import check_input, number
 from .._shared.workspace import workspace
 from .all_to_all import MOVED, declare

@@ -13,9 +13,9 @@ from ..._torch.teams import team_of
 from ...host.teams.team import TEAM_WORLD, Team
 from ...triton import Channel, channel, context
 from ...triton.primitives.backend import INTERPRETED
-from .._shared.arguments import check_tensor, look, on_tensors, result
+from .._shared.arguments import check_tensor, look, on_tensors, refuse_grad, result
 from .._shared.powers import power_of_2
-from .._shared.slots import number_of, refuse_grad
+from .._shared.slots import number_of
 from .._shared.team_numbers import check_input, number
 from .._shared.workspace import Workspace, workspace
 from ..exchange.all_to_all import declare

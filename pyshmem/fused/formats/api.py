@@ -8,9 +8,8 @@ from typing import Any
 import torch
 
 from ..._core.errors import UnsupportedError
-from .._shared.arguments import check_tensor, on_tensors
+from .._shared.arguments import check_tensor, on_tensors, refuse_grad
 from .._shared.powers import power_of_2
-from .._shared.slots import refuse_grad
 from .kernels import Blocks, quantise_rows
 from .table import (
     BLOCK_FORMATS,

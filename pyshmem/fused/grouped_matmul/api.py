@@ -9,12 +9,10 @@ import torch
 
 from ..._core.errors import UnsupportedError
 from ...triton.primitives.backend import INTERPRETED
-from .._shared.arguments import check_tensor, on_tensors, result
+from .._shared.arguments import check_tensor, needs_operator, on_tensors, refuse_grad, result
 from .._shared.powers import power_of_2
-from .._shared.slots import refuse_grad
 from .._shared.stage_marks import staged
 from ..moe.api import FLOATS
-from ..moe.calls import needs_operator
 from ..moe.handle import GROUP, ExpertHandle
 from . import kernels
 

@@ -18,10 +18,9 @@ from ..._torch.launches import current_stream
 from ...host.teams.team import TEAM_WORLD, Team
 from ...triton.primitives.backend import INTERPRETED
 from .._shared.algorithm import NEVER, choose
-from .._shared.arguments import check_tensor, on_tensors, result
+from .._shared.arguments import check_tensor, on_tensors, refuse_grad, result
 from .._shared.copy_engine import CopyChannel, SideStream, settle, side_stream
 from .._shared.powers import power_of_2
-from .._shared.slots import refuse_grad
 from .._shared.workspace import Workspace, device_heap_is_p2p, workspace
 from ..matmul.local import finish
 from ..matmul.unfused import all_gather_bytes, sum_rows

@@ -11,7 +11,7 @@ import torch
 
 from ..._core.errors import UnsupportedError
 from ...host.teams.team import TEAM_WORLD, Team
-from .._shared.arguments import as_counts, on_tensors, result
+from .._shared.arguments import as_counts, needs_grad, needs_operator, on_tensors, result
 from .._shared.batch_invariant import INVARIANT, takes_batch_invariant
 from .._shared.team_numbers import number
 from ..formats.block_tensor import BlockTensor
@@ -22,17 +22,6 @@ from .dispatch import gather, scatter
 _ACTIVATE: dict[str, Callable[[Any], Any]] = {
     "relu": torch.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu,
 }  # fmt: skip
-
-
-def _needs_operator(*tensors: Any) -> bool:
-    """Whether there are derivatives to be kept, or a compiler is looking."""
-    return torch.compiler.is_compiling() or _needs_grad(*tensors)
-
-
-def _needs_grad(*tensors: Any) -> bool:
-    return torch.is_grad_enabled() and any(
-        isinstance(tensor, torch.Tensor) and tensor.requires_grad for tensor in tensors
-    )
 
 
 def _without_grad(*given: Any) -> Any:
@@ -55,7 +44,7 @@ def _through_operator(
     outs: Sequence[Any], *more: Any,
 ) -> Any:  # fmt: skip
     """The operator; where a tensor requires grad the activation is torch's, which has a derivative."""
-    with_grad = _needs_grad(x, w, bias)
+    with_grad = needs_grad(x, w, bias)
     if with_grad and any(isinstance(out, torch.Tensor) for out in outs):
         raise ValueError(f"{name} with out= or gather_out= has no derivative: use torch.no_grad()")
     if with_grad and x.dtype == FP8:
@@ -124,8 +113,8 @@ def all_gather_matmul(
         p = block_problem(x_shard, w, bias, activation, out_dtype, rows, team)
         return _of_blocks(p, out, algorithm)
     given = x_shard, w, bias, activation, scale_x, scale_w, out_dtype, rows, team
-    if _needs_operator(x_shard, w, bias):
-        keep = wants or _needs_grad(w)
+    if needs_operator(x_shard, w, bias):
+        keep = wants or needs_grad(w)
         found = _through_operator("all_gather_matmul", *given, algorithm, (out, gather_out), keep)
         return found if wants else found[0]
     p = problem("all_gather_matmul", *given)
@@ -214,7 +203,7 @@ def matmul_all_reduce(
 
 
 def _scattered(operation: str, given: tuple[Any, ...], out: Any, algorithm: str | None) -> Any:
-    if _needs_operator(*given[:3]):
+    if needs_operator(*given[:3]):
         return _through_operator(operation, *given, algorithm, (out,))
     p: Problem = problem(operation, *given)
     height = p.n_rows if operation == "matmul_all_reduce" else p.rows[p.space.me]

@@ -11,12 +11,12 @@ import torch
 from ..._core import errors
 from ...host.teams.team import TEAM_WORLD, Team
 from ...triton import context
-from .._shared.arguments import check_tensor, on_tensors, result
+from .._shared.arguments import check_tensor, needs_operator, on_tensors, refuse_grad, result
 from .._shared.powers import power_of_2
-from .._shared.slots import LAUNCH, programs, refuse_grad, refuse_many
+from .._shared.slots import LAUNCH, programs, refuse_many
 from .._shared.workspace import Workspace, workspace
 from ..formats.table import check_global_scale, compared_global_scale
-from .calls import combine_by_operator, dispatch_by_operator, needs_operator
+from .calls import combine_by_operator, dispatch_by_operator
 from .combine_kernels import Sum, combine_tokens
 from .dispatch import Dispatch
 from .handle import FORMATS, ExpertHandle, check_rows, group_of

@@ -9,21 +9,10 @@ from typing import Any
 import torch
 
 from ...host.teams.team import Team
+from .._shared.arguments import needs_grad
 from .._shared.team_numbers import number
 from ..formats.table import global_scale_tensor
 from .handle import ExpertHandle
-
-
-def needs_operator(*tensors: Any) -> bool:
-    """Whether there are derivatives to be kept, or a compiler is looking."""
-    return torch.compiler.is_compiling() or needs_grad(*tensors)
-
-
-def needs_grad(*tensors: Any) -> bool:
-    """Whether derivatives are kept for one of them."""
-    return torch.is_grad_enabled() and any(
-        isinstance(one, torch.Tensor) and one.requires_grad for one in tensors
-    )
 
 
 def dispatch_by_operator(

@@ -14,9 +14,9 @@ from ...._core import errors
 from ....host.job import runtime
 from ....host.teams.team import TEAM_WORLD, Team
 from ....triton import context
-from ..._shared.arguments import check_tensor, result
+from ..._shared.arguments import check_tensor, refuse_grad, result
 from ..._shared.powers import power_of_2
-from ..._shared.slots import LAUNCH, programs, refuse_grad
+from ..._shared.slots import LAUNCH, programs
 from ..._shared.workspace import Workspace, device_heap_is_p2p, workspace
 from ..dispatch_kernels import Dest, Given, Tile
 from ..routing import COLUMNS, constants_of
