@@ -2,7 +2,8 @@
 # Each target makes .venv and installs what it needs, once. To be there: Python >= 3.11 with headers and venv, gcc, make.
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
-BESIDE := $(PYTEST) -n logical --maxprocesses 4 --dist loadfile
+# In the order of tests/conftest.py: pytest-xdist would have files with few tests last, some of which take longest.
+BESIDE := $(PYTEST) -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 PES := 1 2 3 4
 
 # make quick: what most changes break first, of the suites that every PE of a job runs; unit tests marked slow are left out.

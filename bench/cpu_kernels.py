@@ -7,6 +7,8 @@ A five-point stencil, a cell a thread, and a tree reduction in shared memory, a 
 thread-barriers a second, the best of several launches, and what a first launch takes with and without
 machine code that was kept. One PE and one thread of the process, a JSON line for each device.
 
+Then what a launch costs that did the same before (``--launches``: that alone), on each device.
+
 Then the first launches of kernels that call routines, and the whole process: with nothing kept, with the
 routines alone, as other kernels leave them, and with all.
 
@@ -128,6 +130,43 @@ def first_launches() -> dict[str, float]:
         }
 
 
+def launches() -> dict[str, float]:
+    """Microseconds of processor time of a launch that did the same before: the best of 20 hundreds."""
+    from numba import cuda
+
+    shmem = importlib.import_module("pyshmem.device")
+
+    @cuda.jit
+    def plain(x, n):
+        if cuda.grid(1) < n:
+            x[cuda.grid(1)] = n
+
+    @cuda.jit
+    def put(dest, source, n):
+        shmem.put_work_group(dest, source, 0, n)
+
+    with pyshmem.init():
+        dest, source = (pyshmem.zeros(8, dtype="i8", heap="device") for _ in range(2))
+        ordinary = cuda.to_device(source.copy())
+        calls = {
+            "plain_1_thread": functools.partial(plain[1, 1], ordinary, 8),
+            "plain_32_threads": functools.partial(plain[1, 32], ordinary, 8),
+            "put_1_thread": functools.partial(put[1, 1], dest, source, 8),
+            "configured_anew": lambda: put[1, 1](dest, source, 8),
+        }
+        return {name: least_us(call) for name, call in calls.items()}
+
+
+def least_us(call: Callable[[], object], count: int = 100) -> float:
+    call()
+    times = []
+    for _ in range(20):
+        begin = time.process_time()
+        repeated(call, count)
+        times.append((time.process_time() - begin) / count)
+    return round(min(times) * 1e6, 1)
+
+
 def compiles() -> None:
     """A process each, with less and less to compile."""
     with tempfile.TemporaryDirectory() as kept:
@@ -201,6 +240,15 @@ def transfers() -> None:
             print(*map(json.dumps, rows), sep="\n", flush=True)
 
 
+def on_each(kept: str, devices: tuple[str, ...], *options: str) -> None:
+    """This program again for each device, with machine code of ``kept``."""
+    for device in devices:
+        environment = dict(os.environ, PYSHMEM_DEVICE=device, PYSHMEM_CACHE_DIR=kept)
+        environment["PYSHMEM_CPU_THREADS"] = "1"
+        command = [sys.executable, __file__, "--device", device, *options]
+        subprocess.run(command, env=environment, check=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=1.0, help="for each kernel")
@@ -208,6 +256,7 @@ def main() -> None:
     parser.add_argument("--transfers", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--compiles", action="store_true", help="first launches alone")
     parser.add_argument("--first-launches", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--launches", action="store_true", help="later launches alone")
     options = parser.parse_args()
     if options.first_launches:
         print(json.dumps(first_launches()))
@@ -218,19 +267,23 @@ def main() -> None:
     if options.transfers:
         transfers()
         return
+    if options.device and options.launches:
+        print(json.dumps({"device": options.device, "launch_us": launches()}))
+        return
     if options.device:
         print(json.dumps(measure(options.device, options.seconds)))
         return
     with tempfile.TemporaryDirectory() as kept:
-        for device in ("cpu", "cpu", "sim"):  # the second time the machine code is there
-            environment = dict(os.environ, PYSHMEM_DEVICE=device, PYSHMEM_CACHE_DIR=kept)
-            environment["PYSHMEM_CPU_THREADS"] = "1"
-            command = [sys.executable, __file__, "--device", device]
-            command += ["--seconds", str(options.seconds)]
-            subprocess.run(command, env=environment, check=True)
+        if options.launches:
+            on_each(kept, ("cpu", "sim", "cpu", "sim"), "--launches")
+            return
+        # The second time the machine code is there.
+        on_each(kept, ("cpu", "cpu", "sim"), "--seconds", str(options.seconds))
+        on_each(kept, ("cpu", "sim"), "--launches")
         compiles()
         job = [sys.executable, "-m", "pyshmem", "run", "-n", "2", "--device", "cpu", __file__]
         for _ in range(2):
+            environment = dict(os.environ, PYSHMEM_CACHE_DIR=kept, PYSHMEM_CPU_THREADS="1")
             subprocess.run([*job, "--transfers"], env=environment, check=True)
 
 

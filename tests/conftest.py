@@ -60,6 +60,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if any("spmd" in argument for argument in config.args) else True
 
 
+#: Files that take longest, which begin first, so that no process of ``make test`` is alone with one at
+#: the end. The others stay in their order.
+LONGEST = ("pe/test_suites_on_cpu.py",)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    places = {here / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
 #: By this word ``make test`` finds the files with serial tests, for to collect all takes seconds.
 SERIAL = "mark.serial"
 

@@ -65,19 +65,27 @@ def how_many() -> tuple[int, ...]:
     return tuple(map(len, _lists()))
 
 
-def registered() -> Iterator[Any]:
-    """All functions that say what is compiled for a call, an attribute or a cast."""
-    typing, attributes, *lowered = _lists()
-    for template in (*typing, *attributes):
-        own = vars(template) if isinstance(template, type) else {}
-        for name in ("_overload_func", "_definition_func", "generic"):
-            function = own.get(name)
-            if inspect.isfunction(getattr(function, "__func__", function)):
-                yield getattr(function, "__func__", function)
-    for each in lowered:
-        for function, *_ in each:
-            if inspect.isfunction(function):
-                yield function
+def registered(known: tuple[int, ...]) -> Iterator[tuple[int, Any]]:
+    """Functions that say what is compiled for a call, an attribute or a cast, with their list's number.
+
+    Those that were registered since ``how_many`` said ``known``: nothing is ever taken off these lists.
+    """
+    for at, (entries, first) in enumerate(zip(_lists(), known, strict=True)):
+        for entry in entries[first:]:
+            for function in _of_template(entry) if at < _TEMPLATES else entry[:1]:
+                if inspect.isfunction(function):
+                    yield at, function
+
+
+#: So many of the lists have templates, classes whose functions give types; the others have tuples.
+_TEMPLATES = 2
+
+
+def _of_template(template: Any) -> Iterator[Any]:
+    own = vars(template) if isinstance(template, type) else {}
+    for name in ("_overload_func", "_definition_func", "generic"):
+        function = own.get(name)
+        yield getattr(function, "__func__", function)
 
 
 def install(register_model: Callable[[Any], Any]) -> None:

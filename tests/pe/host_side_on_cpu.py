@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What of ``numba.cuda`` is not in kernels, on device cpu: run by test_device_cpu.py on a PE."""
 
+import enum
 import math
+from collections import namedtuple
 from fractions import Fraction
 
 import ml_dtypes
 import numpy as np
-from numba import cuda, float32, float64, guvectorize, int32, vectorize
+from numba import cuda, float32, float64, guvectorize, int32, typeof, vectorize
 from numba.cuda import bf16
 
 import pyshmem  # arranges how numba.cuda runs kernels
 import pyshmem.device
+from pyshmem.device.leaf.cpu import launches
 
 FIXED = cuda.to_device(np.arange(6, dtype=np.float32).reshape(2, 3))
 SINGLE = np.float32
@@ -212,6 +215,56 @@ def check_overloads() -> None:
     assert out[0] == 3
     assert whole_part.overloads[int32, float64].signature.return_type == int32
     assert [str(kinds[0]) for kinds in declared.signatures] == ["array(float64, 1d, C)"]
+
+
+class Colour(enum.IntEnum):
+    RED = 3
+
+
+Two = namedtuple("Two", "a b")
+
+
+def some_arguments() -> list[object]:
+    """Of many types, some of which Python or NumPy take for equal."""
+    plain = np.zeros((4, 6))
+    fixed = plain.copy()
+    fixed.flags.writeable = False
+    bytes_ = np.zeros(65, np.uint8)
+    arrays = [plain, plain.T, plain[:, ::2], plain[1], fixed, plain.astype("f4"), np.zeros(())]
+    arrays += [bytes_[:64].view("i8"), bytes_[1:].view("i8"), bytes_[:64].view("u8")]
+    arrays += [np.zeros(2, [("a", "i4")]), np.zeros(2, [("b", "i4")]), np.zeros(2, "M8[s]")]
+    arrays += [np.zeros(2, "M8[ms]"), np.zeros(2, "m8[s]"), np.zeros(2, "?"), np.zeros(2, "c8")]
+    arrays += [np.zeros(2, "f2"), np.zeros(2, ml_dtypes.bfloat16), np.zeros(2, np.longlong)]
+    numbers = [0, 1, -1, 1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, -(1 << 63), True, 1.0, 1j]
+    numbers += [Colour.RED, np.datetime64(3, "s"), np.datetime64(3, "ms"), np.timedelta64(3, "s")]
+    numbers += [np.dtype(code).type(1) for code in "?bBhHiIlLqQefdFD"]
+    tuples = [(), (1,), (1, 1), ((1,), 1), (1.0, 1), (plain, 1), (plain.T, 1), (1 << 63, 1)]
+    tuples += [Two(1, 2.0), (1, 2.0), Two(1, 2), (np.float32(1), 1)]
+    return [*arrays, *numbers, *tuples]
+
+
+def check_forms() -> None:
+    """What a launch finds a kernel's machine code by tells apart what Numba's types do."""
+    known = {}
+    for value in some_arguments():
+        form = launches._form(value)
+        if form is not None:
+            kind = typeof(value)
+            assert known.setdefault(form, kind) == kind, (value, form, kind, known[form])
+    assert len(set(known.values())) > 30
+
+
+@cuda.jit
+def twice(value, out):
+    out[0] = value * 2
+
+
+def check_numbers_of_64_bits() -> None:
+    """Beside an int64 of the same kernel, and back."""
+    out = np.zeros(1, np.uint64)
+    for value in (3, (1 << 63) - 1, 1 << 63, 5, True, np.uint8(200)):
+        twice[1, 1](value, out)
+        assert out[0] == int(value) * 2 % (1 << 64), value
 
 
 def main() -> None:

@@ -23,8 +23,9 @@ class Integration:
     """Gives kernels the state block, and checks launches."""
 
     def __init__(self) -> None:
-        #: Kernels launched so far; the word MODULE of a grid is the index of its kernel.
+        #: Kernels launched so far; the word MODULE of a grid is the number of its kernel.
         self._names: list[str] = []
+        self._numbers: dict[str, int] = {}
 
     def push(self, words: list[int], _gpu: int) -> None:
         """Give the block to the kernels launched from now on."""
@@ -47,9 +48,10 @@ class Integration:
     def before_launch(self, kernel: str) -> int:
         """Has a kernel recorded a fault? The scheduler asks after a launch too."""
         library.raise_pending_fault()
-        if kernel not in self._names:
+        number = self._numbers.setdefault(kernel, len(self._names))
+        if number == len(self._names):
             self._names.append(kernel)
-        return self._names.index(kernel)
+        return number
 
     def prepare(self, kernel: Any, _args: tuple) -> None:
         """Kernels run as Python: there is nothing to compile or to load."""

@@ -68,7 +68,8 @@ def launched_at(frame: FrameType | None) -> str:
     found = program_frame(frame)
     if found is None:
         return ""
-    return f", launched at {Path(found.f_code.co_filename).name}:{found.f_lineno}"
+    file = found.f_code.co_filename.rpartition("/")[2]  # by each launch, so without pathlib
+    return f", launched at {file}:{found.f_lineno}"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -11,8 +11,11 @@ from __future__ import annotations
 import enum
 import functools
 import hashlib
+import itertools
+import os
 import types as python_types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import llvmlite.binding as ll
@@ -222,21 +225,48 @@ def _fields(kind: Any) -> list[Any]:
     return [getattr(kind, "fields", ()), *inner]
 
 
-@functools.cache
-def _extensions(_how_many: tuple[int, ...]) -> str:
-    digest = hashlib.sha256()
-    for function in numba_extending.registered():
-        if not _modules_own(function):
-            for part in _parts(function, set()):
-                digest.update(part.encode() + b"\n")
-    return digest.hexdigest()
+_NUMBA = str(Path(numba.__file__).parent) + os.sep
+
+
+def _of_numba(function: Any) -> bool:
+    """Is it of one of its files? Some that it makes of texts have no module."""
+    return bool(function.__code__.co_filename.startswith(_NUMBA))
+
+
+class _Extensions:
+    """What programs have registered with Numba, of some thousand functions there.
+
+    Numba, and this package with each kernel, register more meanwhile: what was looked at is not again.
+    """
+
+    def __init__(self) -> None:
+        self._how_many = tuple(0 for _ in numba_extending.how_many())
+        self._of_programs: list[list[Any]] = [[] for _ in self._how_many]  # of each list
+        self._digest = ""
+
+    def digest(self) -> str:
+        how_many = numba_extending.how_many()
+        if how_many != self._how_many or not self._digest:
+            for at, function in numba_extending.registered(self._how_many):
+                if not (_modules_own(function) or _of_numba(function)):
+                    self._of_programs[at].append(function)
+            self._how_many = how_many
+            digest = hashlib.sha256()
+            for function in itertools.chain.from_iterable(self._of_programs):
+                for part in _parts(function, set()):
+                    digest.update(part.encode() + b"\n")
+            self._digest = digest.hexdigest()
+        return self._digest
+
+
+_extensions = _Extensions()
 
 
 def digest_of(function: Any, kinds: Any, options: str) -> str:
     """The name of the machine code; empty when it is not kept."""
     digest = hashlib.sha256(f"{made_by()} {kinds} {_fields(kinds)} {options}".encode())
     try:
-        digest.update(_extensions(numba_extending.how_many()).encode())
+        digest.update(_extensions.digest().encode())
         for part in _parts(function, set()):
             digest.update(part.encode() + b"\n")
     except (NoDigest, ValueError):  # ValueError: a variable of the function around it is not set

@@ -29,7 +29,7 @@ from ...._foreign import numba_cpu, numba_errors, numba_simulator
 from ...routine import ROUTINES
 from ..sim import greenlets, source
 from ..sim import launches as simulated
-from ..sim.arrays import ndarray_of
+from ..sim.arrays import ndarray_of, require_dtype
 from ..sim.greenlets import name_thread
 from . import atomics as atomics  # fills the names of cuda
 from . import half_math as half_math
@@ -132,6 +132,23 @@ class _Launcher(NamedTuple):
 
 
 _numbers = itertools.count()
+#: Numbers whose Python type alone says Numba's; of others, as times with their units, Numba is asked.
+_SCALARS = frozenset([bool, float, complex, *(np.dtype(code).type for code in "?bhilqBHILQefdFD")])
+
+
+def _form(argument: Any) -> Any:
+    """What Numba's type of an argument follows from, found in less time; None: Numba is asked."""
+    kind = type(argument)
+    if kind is np.ndarray:
+        dtype = argument.dtype
+        plain = dtype.names is None and dtype.kind not in "mM"
+        return (dtype, argument.ndim, argument.flags.num) if plain else None
+    if kind is int:
+        return int if -(1 << 63) <= argument < 1 << 63 else None
+    if kind is tuple:
+        forms = tuple(map(_form, argument))
+        return None if any(form is None for form in forms) else forms
+    return kind if kind in _SCALARS else None
 
 
 class Compiled:
@@ -140,11 +157,24 @@ class Compiled:
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
         self.launchers: dict[Any, _Launcher] = {}
+        self.by_form: dict[Any, _Launcher] = {}
         self.text = ffi.new("char[]", kernel.fn.__qualname__.encode())
+        name, code = kernel.fn.__qualname__, kernel.fn.__code__
+        self.place = f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+        if isinstance(kernel, _Function):  # the library's own
+            self.place = f"{name.removesuffix('_on_stream')} on a stream"
 
     def launcher(self, arguments: tuple[Any, ...]) -> _Launcher:
         """For arguments of these types: known, kept in the store, or compiled now."""
-        kinds = typeof(arguments)
+        form = _form(arguments)
+        made = None if form is None else self.by_form.get(form)
+        if made is None:
+            made = self._for_types(typeof(arguments), arguments)
+            if form is not None:
+                self.by_form[form] = made
+        return made
+
+    def _for_types(self, kinds: Any, arguments: tuple[Any, ...]) -> _Launcher:
         made = self.launchers.get(kinds)
         if made is None:
             source.check_arguments(self.kernel.fn, arguments)
@@ -256,6 +286,8 @@ def workers() -> int:
 
 def _plain(argument: Any) -> Any:
     """What the launcher takes: arrays of NumPy, records, numbers and tuples of them."""
+    if type(argument) is np.ndarray:
+        return argument
     if isinstance(argument, tuple):
         items = [_plain(item) for item in argument]
         return type(argument)(*items) if hasattr(argument, "_fields") else tuple(items)
@@ -281,11 +313,7 @@ def run(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) 
     launch.interruptible = threading.current_thread() is threading.main_thread()
     launch.name = made.text
     if number is not None:
-        code = kernel.fn.__code__
-        text = f"{kernel.fn.__qualname__} ({Path(code.co_filename).name}:{code.co_firstlineno})"
-        if isinstance(kernel, _Function):  # the library's own
-            text = f"{kernel.fn.__qualname__.removesuffix('_on_stream')} on a stream"
-        shown = f"{text}{greenlets.launched}"
+        shown = f"{made.place}{greenlets.launched}"
         lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, number, shown.encode())
     try:
         launcher.function(int(ffi.cast("intptr_t", launch)), given)
@@ -352,8 +380,15 @@ def run_function(
     lib.ishmemx_sim_kernel_ends()
 
 
+def _given(array: np.ndarray) -> np.ndarray:
+    """``array`` as a launch takes it. TypeError: a GPU's kernels have no such dtype."""
+    require_dtype(array)
+    return array.view(np.ndarray)
+
+
 def install() -> None:
     """Have the simulator's launches run compiled kernels."""
+    simulated.array_seen = _given
     simulated.run_grid_of, simulated.run_grid = run, run_function
     simulated.declared = lambda _kernel, given: given
     numba_simulator.keep_signatures(DECLARED, numba_cpu.signatures_of)

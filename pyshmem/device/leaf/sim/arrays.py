@@ -375,12 +375,17 @@ def _is_of_kernels(dtype: np.dtype) -> bool:
 
 def kernel_array(array: np.ndarray) -> KernelArray:
     """``array`` as a kernel is given it. TypeError: a GPU's kernels have no such dtype."""
+    require_dtype(array)
+    return array.view(KernelArray)
+
+
+def require_dtype(array: np.ndarray) -> None:
+    """TypeError: a GPU's kernels have no such dtype."""
     if not _is_of_kernels(array.dtype):
         raise TypeError(
             f"an array of dtype {array.dtype} is given to a kernel: Numba has no such type on GPUs; "
             "give its bytes, array.view('u1')"
         )
-    return array.view(KernelArray)
 
 
 # -- what routines take ----------------------------------------------------------------------------

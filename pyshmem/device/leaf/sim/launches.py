@@ -80,8 +80,8 @@ def _run(kernel: Any, arguments: tuple[Any, ...]) -> None:
     number = _check(kernel)
     write_back: list[Callable[[], None]] = []
     arguments = declared(kernel, arguments)
-    seen = [_argument(kernel, argument, write_back) for argument in arguments]
-    _run_active(kernel, _dimensions(kernel), seen, number, greenlets.launched)
+    given = [_argument(kernel, argument, write_back) for argument in arguments]
+    _run_active(kernel, _dimensions(kernel), given, number, greenlets.launched)
     for copy_back in write_back:
         copy_back()
     _check(kernel)
@@ -94,8 +94,10 @@ def _check(kernel: Any) -> int | None:
 
 
 def _dimensions(kernel: Any) -> Any:
-    """Blocks and threads, within what every GPU takes."""
-    grid, block = numba_kernel.normalize_kernel_dimensions(kernel.grid_dim, kernel.block_dim)
+    """Blocks and threads, within what every GPU takes. A kernel without a configuration has none."""
+    grid, block = kernel.grid_dim, kernel.block_dim
+    if grid is None or block is None:
+        numba_kernel.normalize_kernel_dimensions(grid, block)  # which says how a kernel gets one
     if min(*grid, *block) < 1 or math.prod(block) > _MOST_THREADS:
         raise ValueError(
             f"kernel {kernel.fn.__qualname__} is launched with {grid} blocks of {block} threads: each "
@@ -168,7 +170,7 @@ def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
     number, dimensions = _check(kernel), _dimensions(kernel)
     arguments = declared(kernel, arguments)
     write_back: list[Callable[[], None]] = []
-    seen = [_argument(kernel, argument, write_back) for argument in arguments]
+    given = [_argument(kernel, argument, write_back) for argument in arguments]
     if write_back and captured:
         raise ValueError(
             "an array in host memory is given to a kernel while its stream is captured; "
@@ -177,7 +179,7 @@ def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
 
     def run() -> None:
         with _one_kernel(), _turn:
-            _run_active(kernel, dimensions, seen, number)
+            _run_active(kernel, dimensions, given, number)
 
     if greenlets.RECORD is not None:
         run = greenlets.RECORD.put(handle, captured, run)
@@ -283,7 +285,7 @@ def _argument(kernel: Any, argument: Any, write_back: list[Callable[[], None]]) 
         )
     getattr(argument, "_numba_type_", None)  # which teams and contexts raise, as on a GPU
     if _by_reference(argument):
-        return kernel_array(argument.view(np.ndarray))
+        return array_seen(argument.view(np.ndarray))
     argument = foreign(argument)
     if isinstance(argument, np.ndarray) and argument.ndim > 0:
         argument = numba_kernel.InOut(argument).to_device(write_back)
@@ -292,7 +294,7 @@ def _argument(kernel: Any, argument: Any, write_back: list[Callable[[], None]]) 
     if isinstance(argument, numba_kernel.FakeCUDAArray):
         inner = argument._ary
         if isinstance(inner, np.ndarray):
-            argument = numba_kernel.FakeCUDAArray(kernel_array(inner), argument.stream)
+            argument = numba_kernel.FakeCUDAArray(array_seen(inner), argument.stream)
         return numba_kernel.FakeWithinKernelCUDAArray(argument)
     return argument
 
@@ -303,6 +305,8 @@ def _as_it_is(argument: Any) -> Any:
 
 #: Arguments as the kernel's signature has them: device cpu converts them by itself.
 declared: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]] = language.as_declared
+#: An array of NumPy's as kernels see it: device cpu has another.
+array_seen: Callable[[np.ndarray], Any] = kernel_array
 #: Of an argument an array of Numba's where it is another library's: device cpu has another.
 foreign: Callable[[Any], Any] = _as_it_is
 #: Called with the kernel's name before and after every launch; ``jit.modules`` adds one for faults,

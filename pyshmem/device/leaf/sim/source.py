@@ -188,6 +188,7 @@ def _names(function: types.FunctionType) -> dict[str, Any]:
     return names
 
 
+@functools.lru_cache(maxsize=64)  # a first launch asks some times, one behind the other
 def _tree(function: types.FunctionType) -> ast.FunctionDef | None:
     """Its source; None: there is none to read, or not of a function alone."""
     try:
