@@ -7,7 +7,6 @@ Arguments, streams, heaps and checks are the simulator's (``leaf.sim.launches``)
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import os
 import sys
@@ -177,33 +176,30 @@ class Compiled:
     def _for_types(self, kinds: Any, arguments: tuple[Any, ...]) -> _Launcher:
         made = self.launchers.get(kinds)
         if made is None:
-            source.check_arguments(self.kernel.fn, arguments)
             with global_compiler_lock:
-                made = self.launchers[kinds] = self._told(kinds)
+                made = self.launchers[kinds] = self._make(kinds, arguments)
         return made
 
-    def _told(self, kinds: Any) -> _Launcher:
-        function = self.kernel.fn
-        if inspect.isgeneratorfunction(function):  # of which Numba's launcher would run nothing
-            source.check(function, False)
-        return self._make(kinds)
-
     def _compiled(self, kinds: Any, name: str) -> tuple[_Launcher, kept_code.Code | None]:
-        """Raises: what is refused is told in a few lines, in the simulator's if it says so."""
+        """Raises: what is refused is told in a few lines."""
         try:
             return numba_cpu.with_room(self._compile, kinds, name)
         except Exception as error:
             failed = error
-        source.check(self.kernel.fn, False)
         raise numba_errors.short(self.kernel.fn, failed)
 
-    def _make(self, kinds: Any) -> _Launcher:
-        """What is refused is kept, too: the other PEs, and the next job, need not compile to be told."""
+    def _make(self, kinds: Any, arguments: tuple[Any, ...]) -> _Launcher:
+        """What is refused is kept, too: the other PEs, and the next job, need not compile to be told.
+
+        A kernel whose code is kept has a source that no check refused, and what it names is the same.
+        """
         name = kept_code.digest_of(self.kernel.fn, kinds, repr(options_of(self.kernel)))
         own: list[_Launcher] = []
         told: list[Exception] = []
 
         def make() -> kept_code.Code | kept_code.Refusal | None:
+            source.check(self.kernel.fn, False)
+            source.check_arguments(self.kernel.fn, arguments)
             try:
                 made, code = self._compiled(kinds, name or f"own{next(_numbers)}")
             except Exception as error:
@@ -388,7 +384,7 @@ def _given(array: np.ndarray) -> np.ndarray:
 
 def install() -> None:
     """Have the simulator's launches run compiled kernels."""
-    simulated.array_seen = _given
+    simulated.array_seen, simulated.looks_at_source = _given, False
     simulated.run_grid_of, simulated.run_grid = run, run_function
     simulated.declared = lambda _kernel, given: given
     numba_simulator.keep_signatures(DECLARED, numba_cpu.signatures_of)

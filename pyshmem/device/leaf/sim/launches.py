@@ -53,9 +53,11 @@ def _launch(kernel: Any, *arguments: Any, **named: Any) -> Any:
         raise TypeError(
             f"kernel {kernel.fn.__qualname__} is launched with {next(iter(named))}=: by position alone"
         )
-    source.check(kernel.fn, False)
-    source.check_arguments(kernel.fn, arguments)
-    if handle := queued.handle_of(kernel.stream):
+    handle = queued.handle_of(kernel.stream)
+    if handle or looks_at_source:
+        source.check(kernel.fn, False)
+        source.check_arguments(kernel.fn, arguments)
+    if handle:
         return _queue(kernel, arguments, handle)
     checked_streams.finish_all()
     with _one_kernel(), _turn:
@@ -305,6 +307,8 @@ def _as_it_is(argument: Any) -> Any:
 
 #: Arguments as the kernel's signature has them: device cpu converts them by itself.
 declared: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]] = language.as_declared
+#: Is a kernel's source looked at by its launch? Device cpu does it before it compiles.
+looks_at_source = True
 #: An array of NumPy's as kernels see it: device cpu has another.
 array_seen: Callable[[np.ndarray], Any] = kernel_array
 #: Of an argument an array of Numba's where it is another library's: device cpu has another.
