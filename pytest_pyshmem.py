@@ -316,6 +316,7 @@ class _Recorder:
     def __init__(self) -> None:
         self.reports: list[dict[str, Any]] = []
         self.failed = False
+        self.skipped = ""  # the first test that was, by itself
         self.cause: BaseException | None = None
 
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -324,6 +325,8 @@ class _Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
         self.reports.append(data)
+        if report.skipped and report.when == "call" and not self.skipped:
+            self.skipped = report.nodeid.rpartition("::")[2]
         if report.failed and not self.failed:
             self.failed = True
             # A job that is over its time gives its PEs a second to say where they were, and pytest
@@ -335,6 +338,13 @@ class _Recorder:
             self.cause = self.cause or call.excinfo.value
 
 
+def _name_end(skipped: str) -> None:
+    """Have other PEs, which may wait in the test ``skipped`` for this one, told why it is at its end."""
+    from pyshmem._core.library import lib
+
+    lib.ishmemx_name_waits(f"finalize, having skipped {skipped}".encode())
+
+
 def _on_a_pe(arguments: list[str], folder: str, nodeids: list[str]) -> list[dict[str, Any]]:
     """Run tests in this PE; a failure here ends the job, for the other PEs may wait for this one."""
     os.chdir(folder)
@@ -344,4 +354,6 @@ def _on_a_pe(arguments: list[str], folder: str, nodeids: list[str]) -> list[dict
     if recorder.failed or status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         # With its cause, by which a PE that only heard of a failure is told from the one that failed.
         raise PEFailed(text.getvalue(), recorder.reports) from recorder.cause
+    if recorder.skipped:
+        _name_end(recorder.skipped)
     return recorder.reports

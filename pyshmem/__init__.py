@@ -51,7 +51,19 @@ from ._core.errors import (
     ShmemTimeout,
     UnsupportedError,
 )
-from ._core.library import Cmp, SignalOp, ThreadLevel, __version__
+from ._core.library import ThreadLevel, __version__
+from ._core.values import (
+    CMP_EQ,
+    CMP_GE,
+    CMP_GT,
+    CMP_LE,
+    CMP_LT,
+    CMP_NE,
+    SIGNAL_ADD,
+    SIGNAL_SET,
+    Cmp,
+    SignalOp,
+)
 from ._foreign import environment
 from .host import fast_calls as _fast_calls
 from .host import streams
@@ -182,8 +194,6 @@ from .host.query import (
 )
 from .host.rma import g, get, get_nbi, p, put, put_nbi
 from .host.signals import (
-    SIGNAL_ADD,
-    SIGNAL_SET,
     put_signal,
     put_signal_nbi,
     signal_add,
@@ -221,16 +231,7 @@ from .host.wait_sets import (
     wait_until_some,
     wait_until_some_vector,
 )
-from .host.waits import (
-    CMP_EQ,
-    CMP_GE,
-    CMP_GT,
-    CMP_LE,
-    CMP_LT,
-    CMP_NE,
-    test,
-    wait_until,
-)
+from .host.waits import test, wait_until
 from .launcher.call.launch import launch
 from .stream_kernels import provider as _stream_kernels
 

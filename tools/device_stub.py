@@ -29,6 +29,8 @@ HEAD = """# SPDX-License-Identifier: BSD-3-Clause
 # Made by tools/device_stub.py. What the routines do is in api/, by the chapters of the specification.
 from typing import Any
 
+from pyshmem._core.values import Cmp, SignalOp
+
 """
 
 
@@ -126,7 +128,9 @@ def declarations() -> dict[str, str]:
 
     parameters, lines = {name: parameters_of(made) for name, made in ROUTINES.items()}, {}
     for module, name in imported():
-        if name.isupper():
+        if module == "_core.values":
+            lines[name] = f"{name}: {'Cmp' if name.startswith('CMP_') else 'SignalOp'}\n"
+        elif name.isupper():
             lines[name] = f"{name}: int\n"
         elif module.startswith("api."):
             made = getattr(sys.modules[f"pyshmem.device.{module}"], name)

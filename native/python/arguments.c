@@ -5,7 +5,7 @@
 
 /* Where the slots of the classes are, and what else setup() was given. */
 static struct {
-    PyTypeObject *array, *plain, *context, *team, *integer, *single, *twice;
+    PyTypeObject *array, *plain, *context, *team, *integer, *single, *twice, *choice, *cmp, *sig_op;
     Py_ssize_t address, nbytes, kind, dtype, element, ctx_handle, ctx_kept, team_handle;
     PyObject *fail, *ctx_default;
     bool asks_keep; /* also where nothing is outstanding */
@@ -40,14 +40,15 @@ static PyObject *interned(const char *text) {
     return PyUnicode_InternFromString(text);
 }
 
-/* (SymmetricArray, ndarray, Kind, Context, Team, CTX_DEFAULT, fail, integer, float32, float64), the last three of
- * NumPy; kept for good. */
+/* (SymmetricArray, ndarray, Kind, Context, Team, CTX_DEFAULT, fail, integer, float32, float64, Choice, Cmp,
+ * SignalOp), three of NumPy in it; kept for good. */
 int fast_arguments_setup(PyObject *setup) {
-    PyObject *array, *plain, *kind, *context, *team, *integer, *single, *twice;
+    PyObject *array, *plain, *kind, *context, *team, *integer, *single, *twice, *choice, *cmp, *sig_op;
 
-    if (!PyArg_ParseTuple(setup, "O!O!O!O!O!OOO!O!O!", &PyType_Type, &array, &PyType_Type, &plain, &PyType_Type, &kind,
-                          &PyType_Type, &context, &PyType_Type, &team, &known.ctx_default, &known.fail, &PyType_Type,
-                          &integer, &PyType_Type, &single, &PyType_Type, &twice))
+    if (!PyArg_ParseTuple(setup, "O!O!O!O!O!OOO!O!O!O!O!O!", &PyType_Type, &array, &PyType_Type, &plain, &PyType_Type,
+                          &kind, &PyType_Type, &context, &PyType_Type, &team, &known.ctx_default, &known.fail,
+                          &PyType_Type, &integer, &PyType_Type, &single, &PyType_Type, &twice, &PyType_Type, &choice,
+                          &PyType_Type, &cmp, &PyType_Type, &sig_op))
         return -1;
     if (slot_find(array, "_address", &known.address) || slot_find(array, "_nbytes", &known.nbytes) ||
         slot_find(array, "_kind", &known.kind) || slot_find(kind, "dtype", &known.dtype) ||
@@ -71,6 +72,9 @@ int fast_arguments_setup(PyObject *setup) {
     known.integer = (PyTypeObject *)integer;
     known.single = (PyTypeObject *)single;
     known.twice = (PyTypeObject *)twice;
+    known.choice = (PyTypeObject *)choice;
+    known.cmp = (PyTypeObject *)cmp;
+    known.sig_op = (PyTypeObject *)sig_op;
     known.array = (PyTypeObject *)array; /* last: from here on arrays are known */
     return 0;
 }
@@ -302,8 +306,10 @@ PyObject *fast_keep(const fast_options_t *options, PyObject *array, int pe, size
 PyObject *fast_integer(PyObject *value) {
     PyObject *number;
 
-    if (PyLong_Check(value))
+    if (PyLong_CheckExact(value))
         return Py_NewRef(value);
+    if (PyLong_Check(value)) /* a comparison is no value */
+        return PyType_IsSubtype(Py_TYPE(value), known.choice) ? NULL : Py_NewRef(value);
     if (!PyType_IsSubtype(Py_TYPE(value), known.integer))
         return NULL;
     if (!(number = PyNumber_Index(value)))
@@ -337,6 +343,25 @@ bool fast_int(PyObject *value, int *int_p) {
     Py_DECREF(integer);
     *int_p = (int)number;
     return !overflow && *int_p == number;
+}
+
+/* Not of a class that is made of int, as other libraries' enumerations are. */
+static bool is_number(PyObject *value) {
+    return PyLong_CheckExact(value) || !PyLong_Check(value);
+}
+
+bool fast_cmp(PyObject *value, int *int_p) {
+    if (!Py_IS_TYPE(value, known.cmp))
+        return is_number(value) && fast_int(value, int_p);
+    *int_p = (int)PyLong_AsLong(value);
+    return true;
+}
+
+bool fast_sig_op(PyObject *value, int *int_p) {
+    if (!Py_IS_TYPE(value, known.sig_op))
+        return is_number(value) && fast_int(value, int_p);
+    *int_p = (int)PyLong_AsLong(value);
+    return true;
 }
 
 /* Kinds live as long as the process. */

@@ -98,13 +98,17 @@ PyObject *fast_know_gpu_arrays(PyObject *module, PyObject *args); /* (CuPy's cla
 bool fast_ctx_options(PyObject *const *named, PyObject *names, int allowed, fast_options_t *options);
 bool fast_team_options(PyObject *const *named, PyObject *names, fast_options_t *options);
 bool fast_int(PyObject *value, int *int_p);
+/* A comparison, a signal operation: of its own class, or the number. */
+bool fast_cmp(PyObject *value, int *int_p);
+bool fast_sig_op(PyObject *value, int *int_p);
 /* The number of a kind's element, ISHMEMX_TYPE_*. */
 bool fast_element(PyObject *kind, int *element_p);
 /* Bytes of `nelems` elements of a place, or of all when it is -1. */
 bool fast_nbytes(const fast_place_t *place, Py_ssize_t nelems, size_t *nbytes_p);
 /* A float of Python's, or one of NumPy's of a dtype that a double holds. */
 bool fast_float(PyObject *value, double *double_p);
-/* An integer of Python's or of NumPy's as an int of Python's, a new reference; NULL without an exception. */
+/* An integer of Python's or of NumPy's as an int of Python's, a new reference; NULL without an exception, also of a
+ * comparison or a signal operation, which are no numbers to their users. */
 PyObject *fast_integer(PyObject *value);
 /* Values of integer and float elements; `bits` are the low bytes. */
 bool fast_value_in(int element, PyObject *value, uint64_t *bits_p);

@@ -129,7 +129,8 @@ static PyObject *put_signal(const fast_call_t *call, PyObject *const *args, Py_s
     fast_place_t word;
 
     if (n_args != 6 || !fast_ctx_options(args + 6, names, FAST_NELEMS | FAST_STREAM, &t.options) ||
-        !fast_signal(args[2], args[3], &word, &t.signal) || !fast_int(args[4], &t.sig_op) || !fast_int(args[5], &t.pe))
+        !fast_signal(args[2], args[3], &word, &t.signal) || !fast_sig_op(args[4], &t.sig_op) ||
+        !fast_int(args[5], &t.pe))
         return NULL;
     t.word = word.address;
     return copy_sides(&t, args[0], args[1]);

@@ -45,7 +45,7 @@ static PyObject *signal_op(const fast_call_t *call, PyObject *const *args, Py_ss
     int sig_op;
 
     (void)call;
-    return n_args == 4 && fast_int(args[2], &sig_op) ? change(args, sig_op, args[3], args + 4, names) : NULL;
+    return n_args == 4 && fast_sig_op(args[2], &sig_op) ? change(args, sig_op, args[3], args + 4, names) : NULL;
 }
 
 /* signal_set(sig_addr, signal, pe) and signal_add */
@@ -71,7 +71,7 @@ static PyObject *signal_wait(const fast_call_t *call, PyObject *const *args, Py_
 
     (void)call;
     if (n_args != 3 || !names || !fast_ctx_options(args + 3, names, FAST_STREAM, &options) || !options.on_stream ||
-        !fast_int(args[1], &cmp) || !fast_signal(args[0], args[2], &word, &bits))
+        !fast_cmp(args[1], &cmp) || !fast_signal(args[0], args[2], &word, &bits))
         return NULL;
     return wait_on_stream(&options, ISHMEMX_TYPE_UINT64, word.address, cmp, bits);
 }
@@ -84,7 +84,7 @@ typedef struct aim {
 } aim_t;
 
 static bool aim_of(PyObject *const *args, aim_t *aim) {
-    return fast_int(args[1], &aim->cmp) && fast_place(args[0], &aim->ivar) && aim->ivar.nbytes &&
+    return fast_cmp(args[1], &aim->cmp) && fast_place(args[0], &aim->ivar) && aim->ivar.nbytes &&
            fast_element(aim->ivar.kind, &aim->element) && PYSH_FAMILY_AMO >> aim->element & 1 &&
            fast_has_values(aim->element) && fast_value_in(aim->element, args[2], &aim->bits);
 }

@@ -45,6 +45,9 @@ def setup(
     integer: type,
     float32: type,
     float64: type,
+    choice: type,
+    cmp: type,
+    sig_op: type,
     /,
 ) -> None: ...
 def know_streams(stream_class: type, /) -> None: ...

@@ -15,12 +15,14 @@ import numpy.typing as npt
 from .library import lib
 from .type_table import ELEMENTS, elements_of
 from .values import (
+    CHOICES,
     element_of,
     integer_limits,
     one_value,
     outside,
     real_of,
     refuse_masked,
+    refuse_misplaced,
     shown,
     unfit,
 )
@@ -61,6 +63,7 @@ class Kind:
     def scalar(self, value: Any, name: str) -> Any:
         """``value`` as ``native``, refusing what would lose something but an integer out of range."""
         if type(value) is not self.native:
+            refuse_misplaced(name, value)
             value = one_value(value, name)
         if self.native is int:
             try:
@@ -104,7 +107,7 @@ def integer(name: str, value: Any, dtype: Any = np.int32) -> int:
 
     Raises: TypeError (no integer), OverflowError.
     """
-    if isinstance(value, int) and 0 <= value < 1 << 31:
+    if type(value) is int and 0 <= value < 1 << 31:
         return value
     number, (least, most) = integer_of(name, value), integer_limits(np.dtype(dtype))
     if not least <= number <= most:
@@ -119,9 +122,7 @@ def nelems_of(name: str, value: Any) -> int:
 
     Raises: TypeError (no integer).
     """
-    if isinstance(value, int):
-        return value
-    return integer_of(name, value)
+    return value if type(value) is int else integer_of(name, value)
 
 
 def pe_number(pe: Any, name: str = "pe") -> int:
@@ -137,28 +138,22 @@ def pe_number(pe: Any, name: str = "pe") -> int:
     return number
 
 
-#: Arguments that are no numbers to those who write them.
-_CONSTANTS = {
-    "cmp": "pyshmem.CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT or CMP_LE",
-    "sig_op": "pyshmem.SIGNAL_SET or SIGNAL_ADD",
-}
-
-
 def integer_of(name: str, value: Any) -> int:
     """The argument ``name`` as an int: what any integer of a user's goes through.
 
     Raises: TypeError (no integer).
     """
     refuse_masked(value, name)
+    refuse_misplaced(name, value)
     try:
         return operator.index(value)
     except TypeError:
-        if inspect.isroutine(value):
+        if inspect.isroutine(value) and name not in CHOICES:
             called = f"{value.__name__}()"
             raise TypeError(f"{name} is a function, not an integer: call it, {called}") from None
         what = f"{name} is {shown(value)} ({type(value).__name__}), not an integer"
-        constants = _CONSTANTS.get(name)
-        raise TypeError(f"{what}; give {constants}" if constants else what) from None
+        constants = CHOICES.get(name)
+        raise TypeError(f"{what}; give pyshmem.{constants}" if constants else what) from None
 
 
 def _is_element(dtype: np.dtype[Any], name: str) -> bool:

@@ -55,24 +55,6 @@ ACCELERATORS: dict[str, int] = {
 SIMULATED = ("sim", "cpu")
 
 
-class Cmp(IntEnum):
-    """Comparisons of ``wait_until``, ``test`` and ``signal_wait_until``."""
-
-    EQ = lib.ISHMEMX_CMP_EQ
-    NE = lib.ISHMEMX_CMP_NE
-    GT = lib.ISHMEMX_CMP_GT
-    GE = lib.ISHMEMX_CMP_GE
-    LT = lib.ISHMEMX_CMP_LT
-    LE = lib.ISHMEMX_CMP_LE
-
-
-class SignalOp(IntEnum):
-    """How a signal changes the signal word."""
-
-    SET = lib.ISHMEMX_SIGNAL_SET
-    ADD = lib.ISHMEMX_SIGNAL_ADD
-
-
 class ThreadLevel(IntEnum):
     """Which threads may call routines, and when."""
 
@@ -188,7 +170,8 @@ def not_initialized(what: str) -> errors.NotInitialized:
     if forked_by is not None:
         return errors.NotInitialized(
             f"{what}, but PE {forked_by} forked this process while its job ran: it is no PE, and "
-            "only the process that called init can call pyshmem"
+            "only the process that called init can call pyshmem: have this one return what that is to "
+            "put"
         )
     if has_ended:
         return errors.NotInitialized(

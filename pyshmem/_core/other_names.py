@@ -148,6 +148,7 @@ _INSTEAD: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 #: What C's and NVSHMEM's names have before and behind the routine's: library, type, size.
 _LIBRARY = re.compile(r"^(?:n?v?i?shmemx?_|roc_?shmem_|MPI_|MPIX_|nccl(?=[A-Z]))")
+_CONSTANT = re.compile(r"^(?:[A-Z]*SHMEM[IX]?_|NVSHMEMI_AMO_)(?:AMO_)?")
 _TYPE = re.compile(
     r"^(?:char|schar|short|int|long|longlong|uchar|ushort|uint|ulong|ulonglong|float|double|longdouble|half"
     r"|bfloat16|complexf|complexd|ptrdiff|size|u?int(?:8|16|32|64))_"
@@ -318,6 +319,10 @@ OF_HANDLES = {
     "request": _by_name(
         ("request.wait()", "Wait result get join synchronize wait_all quiet"),
         ("request.test()", "Test done ready is_completed completed query poll"),
+        ("for request in requests: request.wait()",
+         "waitall Waitall wait_any waitany Waitany waitsome Waitsome Wait_all"),
+        ("all(request.test() for request in requests)",
+         "testall Testall test_all testany Testany testsome Testsome"),
     ),
     "stream": _by_name(
         ("stream.synchronize()", "wait sync quiet finish synchronise"),
@@ -349,6 +354,11 @@ def not_in_handle(kind: str, name: str) -> AttributeError:
     if kind == "context" and name not in table and name in package.__all__:
         table = {name: f"routines are the package's, with ctx=: pyshmem.{name}(..., ctx=context)"}
     return no_attribute(f"the {kind}", name, table)
+
+
+def not_in_class(kind: str, name: str) -> AttributeError:
+    """The same of a name that its class does not have: of objects, or of several of them."""
+    return no_attribute(f"class {kind}", name, OF_HANDLES.get(kind.lower(), {}))
 
 
 def not_in_kernels(package: str) -> Callable[[str], NoReturn]:
@@ -404,7 +414,9 @@ def _letters(name: str) -> str:
 
 def _as_in_c(name: str, module: str) -> dict[str, str]:
     """What there is of the name of a C routine, of another library's too."""
-    bare = _bare(name)
+    bare = _CONSTANT.sub("", name) if name.isupper() else _bare(name)
+    if name.isupper() and bare in sys.modules[module].__all__ and bare != name:
+        return {name: f"it is {module}.{bare}"}
     if bare == name:
         there = {_letters(one): one for one in sys.modules[module].__all__}
         same = there.get(_letters(name), name)
@@ -417,6 +429,8 @@ def _as_in_c(name: str, module: str) -> dict[str, str]:
 def _device_names(name: str, there: Sequence[str]) -> list[str]:
     """What kernels have for a name: ``put_work_group`` for ``nvshmemx_putmem_block``."""
     bare = _bare(name)
+    if name.isupper():
+        bare = _CONSTANT.sub("", name)
     first, _, last = bare.rpartition("_")
     scoped = f"{_bare(first)}_{_SCOPES[last]}" if last in _SCOPES else bare
     of_all = f"{_bare(first)}_all_{_SCOPES[last]}" if last in _SCOPES else bare  # barrier_block

@@ -3,6 +3,9 @@
 
 NumPy's own conversions wrap, cut off, or make infinities of what a dtype cannot hold, each dtype in a
 way of its own. Here floats are rounded; anything else that would come out as another value is refused.
+
+Comparisons and signal operations are integers, each of a class of its own, so that swapped arguments are
+told; plain numbers may be given in their place.
 """
 
 from __future__ import annotations
@@ -12,10 +15,14 @@ import functools
 import math
 import numbers
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from enum import Enum, IntEnum
+from inspect import Signature
 from typing import Any
 
 import numpy as np
+
+from .contract import CMP, SIGNAL
 
 #: Makes an array of no dimension of a value; raises TypeError, OverflowError.
 _Maker = Callable[[np.dtype[Any], Any, str], "np.ndarray[Any, Any]"]
@@ -350,3 +357,128 @@ def _subarray(dtype: np.dtype[Any], value: Any, name: str) -> np.ndarray[Any, An
     for index in np.ndindex(*shape):
         one[index] = element_of(base, given[index], name)
     return one
+
+
+# ---- constants, which are arguments of one parameter each ----------------------------------------
+
+
+class Choice(IntEnum):
+    """A number that is the argument of one parameter only."""
+
+    def __repr__(self) -> str:
+        """The name that users write."""
+        return f"{_PARAMETERS[type(self)].prefix}{self.name}"
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        raise ValueError(f"{value!r} is none of {_PARAMETERS[cls].all_of}")
+
+    def refuse_as(self, name: str) -> None:
+        """Raises: TypeError, where the parameter ``name`` is another one than its own."""
+        refuse_misplaced(name, self)
+
+
+class Cmp(Choice):
+    """Comparisons of ``wait_until``, ``test`` and ``signal_wait_until``."""
+
+    EQ = CMP.EQ
+    NE = CMP.NE
+    GT = CMP.GT
+    GE = CMP.GE
+    LT = CMP.LT
+    LE = CMP.LE
+
+
+class SignalOp(Choice):
+    """How a signal changes the signal word."""
+
+    SET = SIGNAL.SET
+    ADD = SIGNAL.ADD
+
+
+CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = Cmp
+SIGNAL_SET, SIGNAL_ADD = SignalOp
+
+
+class _Parameter:
+    """The parameter of a class, what its members are called, and where it stands."""
+
+    def __init__(self, name: str, prefix: str, order: str, all_of: str) -> None:
+        self.name, self.prefix, self.order, self.all_of = name, prefix, order, all_of
+
+
+_PARAMETERS: dict[type[Choice], _Parameter] = {
+    Cmp: _Parameter(
+        "cmp", "CMP_", "the comparison comes before the value: signal_wait_until(sig, CMP_GE, 1)",
+        "CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT or CMP_LE",
+    ),
+    SignalOp: _Parameter(
+        "sig_op", "SIGNAL_",
+        "the value comes first, then what is done with it, then the PE: "
+        "put_signal(dest, source, sig, 1, SIGNAL_SET, pe)",
+        "SIGNAL_SET or SIGNAL_ADD",
+    ),
+}  # fmt: skip
+
+#: Parameters that are choices, and what may be given to them.
+CHOICES = {one.name: one.all_of for one in _PARAMETERS.values()}
+
+
+def misplaced(name: str, kind: Any, shown: str = "") -> str:
+    """What is to be told of an argument ``name`` of class ``kind``; empty: nothing.
+
+    Args:
+        name: the parameter.
+        kind: the argument's class.
+        shown: the argument; empty: only its class is known, as where kernels are compiled.
+    """
+    of = _PARAMETERS.get(kind)
+    if of is None and name in CHOICES and isinstance(kind, type) and issubclass(kind, Enum):
+        # Other libraries count theirs in another way: NVSHMEM's CMP_EQ is 0.
+        return f"{name} is {shown or kind.__name__}, which is none of {CHOICES[name]}"
+    if of is None or of.name == name:
+        return ""
+    what = shown or f"one of {of.all_of}"
+    told = f"{name} is {what}, which belongs to {of.name}: {of.order}"
+    return f"{told}; {name} is {CHOICES[name]}" if name in CHOICES else told
+
+
+def refuse_misplaced(name: str, value: Any, routine: str = "") -> None:
+    """Raises: TypeError for a comparison or a signal operation in another argument's place.
+
+    Or another enumeration in theirs; ``routine``: of which the error is to tell.
+    """
+    if isinstance(value, Enum) and (told := misplaced(name, type(value), repr(value))):
+        raise TypeError(f"{routine}: {told}" if routine else told)
+
+
+# ---- arguments of kernels' routines --------------------------------------------------------------
+
+#: Parameters of routines that are whole numbers; a fraction in their place is refused, not cut.
+WHOLE_NUMBERS = frozenset((
+    "team", "dest_team", "ctx", "pe", "root", "nelems", "nreduce", "dst", "sst", "bsize", "nblocks",
+    "npes", "first", "cmp", "signal", "sig_op", "handler", "code", "a", "b", "c", "d",
+))  # fmt: skip
+
+
+def bound(routine: str, shown: Signature, given: Any, named: Any) -> dict[str, Any]:
+    """The arguments of a call by their parameters.
+
+    Raises: TypeError (it does not fit).
+    """
+    try:
+        return shown.bind(*given, **named).arguments
+    except TypeError as error:
+        called = f"it is called so: {routine}({', '.join(shown.parameters)})"
+        raise TypeError(f"{routine}: {error}; {called}") from None
+
+
+def not_whole(routine: str, name: str, kind: str, parameters: Iterable[str]) -> str:
+    """The message for an argument that is no integer where one is asked for."""
+    way = (
+        "; a team is TEAM_WORLD, or what as_argument(team) gave the kernel"
+        if name == "team"
+        else ""
+    )
+    called = f"it is called so: {routine}({', '.join(parameters)})"
+    return f"{routine}: {name} is a whole number, not {kind}{way}; {called}"

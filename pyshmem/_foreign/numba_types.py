@@ -11,7 +11,9 @@ from numba.cuda import types
 from .hooks import Hook
 
 #: The types that are told apart here.
-HOOKS = tuple(Hook(types, name) for name in ("Omitted", "Literal", "Array", "UniTuple"))
+HOOKS = tuple(
+    Hook(types, name) for name in ("Omitted", "Literal", "Array", "UniTuple", "IntEnumMember")
+)
 
 _PLAIN = (type(None), bool, int, float)
 
@@ -29,6 +31,8 @@ def scalars() -> dict[str, Any]:
 
 def written(kind: Any) -> str | None:
     """A type in words that say all of it; None: it has no such words."""
+    if isinstance(kind, types.IntEnumMember):  # whose code is that of the number
+        return written(kind.dtype)
     words = str(kind)
     if isinstance(kind, types.Omitted):
         return words if type(kind.value) in _PLAIN else None

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core.library import Cmp, SignalOp, lib
+from .._core.library import lib
+from .._core.values import Cmp, SignalOp
 from ..host.job import runtime
 from ..host.teams.contexts import CTX_DEFAULT, Context
 from ..host.teams.team import TEAM_WORLD, Channel, Team

@@ -70,11 +70,20 @@ def doctor(n_pes: int | None) -> None:
             # One line each, never wrapped: they are there to be copied.
             console.print(f"{finding.purpose}: {finding.what}:", style="bold", highlight=False)
             console.print(f"    {escape(finding.fix)}", soft_wrap=True, highlight=False)
+    for purpose, extra in _EXTRAS.items():
+        if sum(finding.purpose == purpose and finding.state != "ok" for finding in findings) > 1:
+            console.print(f"{purpose}: all that it needs:", style="bold", highlight=False)
+            way = escape(_pip(f"pyshmem-openshmem[{extra}]"))
+            console.print(f"    {way}", soft_wrap=True, highlight=False)
     if n_pes or runtime.gpu_count():
         console.print(_places(n_pes or max(2, runtime.gpu_count())))
     usable = _usable(findings)
     console.print("works: " + (", ".join(usable) or "nothing"), style="bold")
     sys.exit(0 if "host" in usable else 1)
+
+
+#: What brings all packages of a purpose.
+_EXTRAS = {"simulator": "sim", "triton": "triton", "torch": "torch", "cuda": "cuda", "mpi": "mpi"}
 
 
 def _places(n_pes: int) -> Table | str:

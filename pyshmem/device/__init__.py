@@ -7,9 +7,9 @@ among the threads of a warp or a block, all of which make the same call. The sam
 Numba's simulator when there is no GPU.
 """
 
+from .._core.values import CMP_EQ, CMP_GE, CMP_GT, CMP_LE, CMP_LT, CMP_NE, SIGNAL_ADD, SIGNAL_SET
 from . import api as api
 from .api.rma import ptr
-from .api.signals import SIGNAL_ADD, SIGNAL_SET
 from .api.stages import stage_begin, stage_end
 from .api.wait_sets import NO_INDEX
 from .jit import modules as modules
@@ -17,7 +17,6 @@ from .jit.arguments import as_argument
 from .jit.modules import not_in_device, prepare
 from .routine import ROUTINES as _ROUTINES
 from .team.rows import TEAM_NODE, TEAM_SHARED, TEAM_WORLD
-from .wait_loop import CMP_EQ, CMP_GE, CMP_GT, CMP_LE, CMP_LT, CMP_NE
 
 __all__ = [
     "CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "NO_INDEX", "SIGNAL_ADD",

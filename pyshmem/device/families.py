@@ -33,18 +33,6 @@ def outside_family(dtype: str, family: str) -> str:
     return f"{dtype} is not among the types of this routine: {', '.join(sorted(allowed))}{hint}"
 
 
-#: Parameters of routines that are whole numbers; a fraction in their place is refused, not cut.
-WHOLE_NUMBERS = frozenset((
-    "team", "dest_team", "ctx", "pe", "root", "nelems", "nreduce", "dst", "sst", "bsize", "nblocks",
-    "npes", "first", "cmp", "signal", "sig_op", "handler", "code", "a", "b", "c", "d",
-))  # fmt: skip
-
-
-def not_whole(routine: str, name: str, kind: str) -> str:
-    """The message for an argument that is no integer where one is asked for."""
-    return f"{routine}: {name} is a whole number, not {kind}"
-
-
 def not_an_array(kind: str) -> str:
     """The message for an argument that is no array."""
     return f"device routines take arrays, as a[i:i+1], not {kind}"

@@ -21,6 +21,7 @@ from .._core.arrays import cupy_arrays, tensors
 from .._core.arrays.checks import SymmetricArray
 from .._core.dtypes import Kind, kind_of
 from .._core.library import fail
+from .._core.values import Choice, Cmp, SignalOp
 from .job import runtime
 from .teams.contexts import CTX_DEFAULT, Context
 from .teams.team import Team
@@ -32,7 +33,7 @@ Call: type = _fast.Call
 
 _fast.setup(
     SymmetricArray, np.ndarray, Kind, Context, Team, CTX_DEFAULT, fail,
-    np.integer, np.float32, np.float64,
+    np.integer, np.float32, np.float64, Choice, Cmp, SignalOp,
 )  # fmt: skip
 
 

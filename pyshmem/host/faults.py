@@ -72,8 +72,6 @@ _WHAT = {
     FAULT_PROXY: "the request failed on the host: ",
     FAULT_TEAM: "slot {a} holds no team of this PE (destroyed, or not a member?)",
     FAULT_LOCK: "no thread of this PE has the lock; it stays as it is",
-    FAULT_CHOICE: "{a} is no comparison or signal operation, the last of which is {b}; "
-    "nothing was done",
     FAULT_FAR: "PE {a} is not reached by loads and stores (on another host, PYSHMEM_P2P=0, or an array "
     "on the host heap), so there is no pointer to it: put, get, load and store go by the host "
     "(nothing was transferred)",
@@ -84,6 +82,13 @@ _WHAT = {
     "give each a channel of its own: team.channels(n)",
     FAULT_STRIDE: "stride {a} is less than 1, or than the block of {b}; nothing was transferred",
 }
+
+
+def _no_choice(a: int, last: int) -> str:
+    """Of a number that is none: the last one tells which it was to be."""
+    if last == CMP.LE:
+        return f"cmp is {a}, not one of CMP_EQ (1) to CMP_LE ({last}); nothing was done"
+    return f"sig_op is {a}, neither SIGNAL_SET (0) nor SIGNAL_ADD ({last}); nothing was done"
 
 
 def _beyond_channel(a: int, b: int) -> str:
@@ -104,7 +109,8 @@ def _aim(what: int, a: int, b: int) -> str:
     symbol = _SYMBOLS.get(what >> CMP_SHIFT & 15, "")
     if what & MANY:
         return f"{a} elements {symbol} {b}" if symbol else f"{a} elements"
-    return f"{symbol} {a} and saw {b}".lstrip()
+    past = ", which is past it: CMP_GE takes that too" if symbol == "==" and b > a > 0 else ""
+    return f"{symbol} {a} and saw {b}{past}".lstrip()
 
 
 def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
@@ -127,6 +133,8 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
     )  # fmt: skip
     if kind == FAULT_NELEMS and b < 0:
         what = _beyond_channel(a, b)
+    if kind == FAULT_CHOICE:
+        what = _no_choice(a, b)
     if op.startswith("put_signal"):  # by stores the data is on its way when the signal is looked at
         what = what.replace("nothing was transferred", "no signal was sent")
     if kind == FAULT_TIMEOUT:

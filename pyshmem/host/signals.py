@@ -13,13 +13,11 @@ import numpy as np
 from .._core.arrays.checks import StreamLike, pair, signal_target, stream_handle
 from .._core.arrays.types import AnyArray
 from .._core.dtypes import integer, pe_number
-from .._core.library import SignalOp, check, check_value, fail_transfer, lib
+from .._core.library import check, check_value, fail_transfer, lib
+from .._core.values import SIGNAL_ADD, SIGNAL_SET
 from .fast_calls import fast
 from .kernels.stream_kernels import run, wait_on_stream
 from .teams.contexts import Context, context_of, handle_of
-
-SIGNAL_SET = SignalOp.SET
-SIGNAL_ADD = SignalOp.ADD
 
 _NAMES = ("source", "dest")
 _PUT_SIGNAL_CALL, _PUT_SIGNAL_NBI_CALL = 4, 5  # of native/python/rma.c

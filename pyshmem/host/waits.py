@@ -8,12 +8,10 @@ from typing import Any
 from .._core.arrays.checks import StreamLike, target
 from .._core.arrays.types import AnyArray
 from .._core.dtypes import Kind, integer, unsupported_dtype
-from .._core.library import Cmp, check_value, fail
+from .._core.library import check_value, fail
 from .._core.type_table import ELEMENTS
 from .fast_calls import fast
 from .kernels.stream_kernels import wait_on_stream
-
-CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = Cmp.EQ, Cmp.NE, Cmp.GT, Cmp.GE, Cmp.LT, Cmp.LE
 
 
 def _waitable(ivar: AnyArray, routine: str) -> tuple[int, Kind]:

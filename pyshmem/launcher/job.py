@@ -302,7 +302,10 @@ class Job:
 
     def _where(self, process: Process) -> str:
         if process.returncode == 0:
-            return "had ended with exit code 0"
+            stood = self.control.describe(process.pe)
+            if stood == "finalised":
+                return "had ended with exit code 0"
+            return "had ended with exit code 0 and without finalize, as by os._exit()"
         return self.control.describe(process.pe)
 
     def _signal(self, number: int) -> None:

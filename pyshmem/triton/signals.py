@@ -8,6 +8,7 @@ that the program has stored, and who has waited sees what was stored before the 
 import triton
 import triton.language as tl
 
+from .._core.values import Choice
 from .primitives.backend import (
     device_function,
     end_with,
@@ -51,16 +52,28 @@ __all__ = [
 
 
 @triton.constexpr_function
+def _is_number(signal):
+    """Refuses a signal operation in the place of the signal's value."""
+    if isinstance(signal, Choice):
+        signal.refuse_as("signal")
+    return True
+
+
+@triton.constexpr_function
 def _constant(choice):
     """Is it known when the kernel is compiled?"""
     return isinstance(getattr(choice, "value", choice), int)
 
 
 @triton.constexpr_function
-def _comparison(cmp):
-    """``cmp``, if it is a constant, and a comparison."""
+def _comparison(cmp, cmp_value):
+    """``cmp``, if it is a constant, and a comparison, and ``cmp_value`` is none."""
     if not _constant(cmp):
         raise TypeError("cmp of a wait is a constant: one of CMP_EQ to CMP_LE, or a tl.constexpr")
+    if isinstance(cmp, Choice):
+        cmp.refuse_as("cmp")
+    if isinstance(cmp_value, Choice):
+        cmp_value.refuse_as("cmp_value")
     if not CMP_EQ.value <= cmp <= CMP_LE.value:
         raise ValueError(f"cmp is {cmp}; it is CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT or CMP_LE")
     return cmp
@@ -68,14 +81,17 @@ def _comparison(cmp):
 
 @triton.constexpr_function
 def _is_sig_op(sig_op):
+    if isinstance(sig_op, Choice):
+        sig_op.refuse_as("sig_op")
     if sig_op not in (SIGNAL_SET.value, SIGNAL_ADD.value):
         raise ValueError(f"sig_op is {sig_op}; it is SIGNAL_SET or SIGNAL_ADD")
     return True
 
 
 @device_function
-def _check_sig_op(sig_op, op: tl.constexpr, ctx):
+def _check_change(signal, sig_op, op: tl.constexpr, ctx):
     """Ends the program, before anything is stored, if there is no such operation."""
+    tl.static_assert(_is_number(signal))
     if _constant(sig_op):
         tl.static_assert(_is_sig_op(sig_op))
     elif (sig_op != SIGNAL_SET) & (sig_op != SIGNAL_ADD):
@@ -152,7 +168,7 @@ def signal_op(sig_addr, signal, sig_op, pe, ctx, sem: tl.constexpr = _RELEASE):
     Spec: shmem_signal_set, shmem_signal_add (OpenSHMEM 1.6).
     """
     tl.static_assert(sem == "release" or sem == "relaxed", "sem is release or relaxed")
-    _check_sig_op(sig_op, SIGNAL_OP, ctx)
+    _check_change(signal, sig_op, SIGNAL_OP, ctx)
     _deliver(sig_addr, signal, sig_op, pe, SIGNAL_OP, ctx, sem)
 
 
@@ -165,7 +181,7 @@ def put_signal(dest, source, sig_addr, signal, sig_op, pe, ctx, mask=None):
     Example: ``shmem.put_signal(dest + offs, source + offs, sig, 1, shmem.SIGNAL_SET, right, ctx)``
     Spec: shmem_put_signal.
     """
-    _check_sig_op(sig_op, PUT_SIGNAL, ctx)
+    _check_change(signal, sig_op, PUT_SIGNAL, ctx)
     store_to(dest, tl.load(source, mask=mask), pe, PUT_SIGNAL, ctx, mask)
     _deliver(sig_addr, signal, sig_op, pe, PUT_SIGNAL, ctx)
 
@@ -206,7 +222,7 @@ def signal_wait_until(sig_addr, cmp: tl.constexpr, cmp_value, ctx, pe=-1):
     Spec: shmem_signal_wait_until.
     """
     check_signal(sig_addr)
-    return wait(sig_addr, _comparison(cmp), cmp_value, pe, SIGNAL_WAIT_UNTIL, ctx)
+    return wait(sig_addr, _comparison(cmp, cmp_value), cmp_value, pe, SIGNAL_WAIT_UNTIL, ctx)
 
 
 @device_function
@@ -217,7 +233,7 @@ def wait_until(ivar, cmp: tl.constexpr, cmp_value, ctx, pe=-1):
     Spec: shmem_wait_until.
     """
     _integer(ivar)
-    return wait(ivar, _comparison(cmp), cmp_value, pe, WAIT_UNTIL, ctx)
+    return wait(ivar, _comparison(cmp, cmp_value), cmp_value, pe, WAIT_UNTIL, ctx)
 
 
 @device_function
@@ -228,7 +244,7 @@ def wait_until_all(ivars, nelems, cmp: tl.constexpr, cmp_value, ctx, BLOCK: tl.c
     Spec: shmem_wait_until_all.
     """
     _integer(ivars)
-    cmp_of_all: tl.constexpr = _comparison(cmp)
+    cmp_of_all: tl.constexpr = _comparison(cmp, cmp_value)
     first = tl.cast(0, tl.int32)
     while first < nelems:
         indices = first + tl.arange(0, BLOCK)
@@ -257,7 +273,7 @@ def wait_until_any(ivars, nelems, cmp: tl.constexpr, cmp_value, ctx):
     _integer(ivars)
     found = tl.cast(-1, tl.int64)
     if nelems > 0:
-        found = scan(ivars, nelems, _comparison(cmp), cmp_value, WAIT_UNTIL_ANY, ctx)
+        found = scan(ivars, nelems, _comparison(cmp, cmp_value), cmp_value, WAIT_UNTIL_ANY, ctx)
     return found
 
 
@@ -273,7 +289,7 @@ def test(ivar, cmp: tl.constexpr, cmp_value, ctx):
     """
     _integer(ivar)
     if _constant(cmp):
-        tl.static_assert(_comparison(cmp) == cmp)
+        tl.static_assert(_comparison(cmp, cmp_value) == cmp)
     elif (cmp < CMP_EQ) | (cmp > CMP_LE):
         end_with(FAULT_CHOICE, TEST, cmp, CMP_LE, ctx)
     seen = fetch(ivar)

@@ -21,7 +21,16 @@ from .primitives.by_proxy import (
     releases,
     store_by_proxy,
 )
-from .primitives.job_constants import all_p2p, bytes_of, checks, has_bits, is_pointer, is_whole
+from .primitives.job_constants import (
+    all_p2p,
+    bytes_of,
+    checks,
+    has_bits,
+    is_context,
+    is_mask,
+    is_pointer,
+    is_whole,
+)
 from .runtime.constants import (
     ATOMIC_ADD,
     ATOMIC_AND,
@@ -71,7 +80,7 @@ def check_tile(pointer, mask, op: tl.constexpr, ctx):
 
     Those where ``mask`` is off are of no concern.
     """
-    tl.static_assert(is_pointer(pointer))
+    tl.static_assert(is_pointer(pointer) and is_mask(mask) and is_context(ctx))
     if checks():
         nbytes: tl.constexpr = bytes_of(pointer.dtype.element_ty)
         places = tl.cast(pointer, tl.int64)
@@ -172,6 +181,7 @@ def put(
     Example: ``shmem.put(dest + offs, source + offs, right, ctx, mask=offs < 5)``
     Spec: shmem_put.
     """
+    tl.static_assert(is_mask(mask))
     value = tl.load(source, mask=mask, other=other)
     store_to(dest, value, pe, PUT, ctx, mask, cache_modifier, eviction_policy)
 

@@ -17,7 +17,9 @@ from environment import clean_environment
 
 import pyshmem
 from pyshmem._core import library
+from pyshmem._core.contract import CMP
 from pyshmem._core.library import lib
+from pyshmem.host import faults
 from pyshmem.host.job import meant_calls
 
 
@@ -214,6 +216,26 @@ BAD_CALLS = {
         lambda a, b: pyshmem.put_signal(a, b, pyshmem.new_signal(), 1, "add", 0),
         TypeError,
         "sig_op is 'add' .*; give pyshmem.SIGNAL_SET or SIGNAL_ADD",
+    ),
+    "a list for a team": (
+        lambda a, b: pyshmem.sum_reduce(a, a, team=[0]),
+        TypeError,
+        r"not a Team; these PEs make one.*Team\.from_pes\(\[0\]\)",
+    ),
+    "what register returned": (
+        lambda a, b: pyshmem.sum_reduce(pyshmem.register(np.zeros(4)), a),
+        TypeError,
+        r"dest is a pyshmem\.Registration, not an array: give .* registration\.array",
+    ),
+    "nothing, as of ptr": (
+        lambda a, b: pyshmem.put(a, None, 0),
+        TypeError,
+        r"source is None.*ptr\(\)",
+    ),
+    "a number for an array": (
+        lambda a, b: pyshmem.put(a, 3, 0),
+        TypeError,
+        "source is an int, not",
     ),
     "wait dtype": (lambda a, b: pyshmem.wait_until(a, pyshmem.CMP_EQ, 0), TypeError, "float64"),
     "comparison": (lambda a, b: pyshmem.test(a.view(np.int64), 9, 0), ValueError, "9"),
@@ -523,3 +545,77 @@ def test_a_process_of_multiprocessing_is_told_that_it_is_a_job_by_itself() -> No
     done = subprocess.run(command, capture_output=True, text=True, env=alone, timeout=60)
     assert done.stdout == "1\n"
     assert "RuntimeWarning: this process of multiprocessing is a job of one PE" in done.stderr
+
+
+def test_a_child_of_fork_is_told_in_the_program_s_lines(tmp_path) -> None:
+    """Also by what multiprocessing writes of it there."""
+    program = tmp_path / "forks.py"
+    program.write_text(
+        "import multiprocessing\nimport pyshmem\n"
+        "def work():\n    pyshmem.barrier_all()\n"
+        "with pyshmem.init(heap_size='1M', device='none'):\n"
+        "    child = multiprocessing.get_context('fork').Process(target=work)\n"
+        "    child.start()\n    child.join()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, program],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "pyshmem.NotInitialized: PE 0 forked this process" in done.stderr
+    assert "pyshmem.barrier_all()" in done.stderr
+    assert "/pyshmem/_core/" not in done.stderr
+    assert "have this one return what that is to put" in done.stderr
+
+
+def test_a_thread_whose_target_is_a_routine_says_so() -> None:
+    program = (
+        "import threading, pyshmem\n"
+        "thread = threading.Thread(target=pyshmem.barrier_all)\nthread.start()\nthread.join()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=clean_environment(), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert "NotInitialized" in done.stderr
+    assert "the thread's target is the routine itself" in done.stderr
+
+
+def test_put_and_get_with_their_sides_swapped_are_told(job) -> None:
+    ours, own = pyshmem.zeros(4), np.zeros(4)
+    for call, name in ((pyshmem.put, "source"), (pyshmem.get, "dest")):
+        with pytest.raises(ValueError, match="symmetric heap") as caught:
+            call(*((own, ours) if call is pyshmem.put else (ours, own)), 0)
+        assert caught.value.__notes__ == [
+            f"{name} is on one: are the two swapped? It is {call.__name__}(dest, source, pe)"
+        ]
+    with pytest.raises(ValueError, match="symmetric heap") as caught:
+        pyshmem.put(own, own, 0)
+    assert not hasattr(caught.value, "__notes__")
+
+
+@pytest.mark.parametrize("name", ["waitall", "Waitall", "testall", "Wait"])
+def test_names_of_mpi4py_s_requests_are_told_of_the_class_too(name) -> None:
+    with pytest.raises(
+        AttributeError, match=r"class Request has no \w+: .*request\.(wait|test)\(\)"
+    ):
+        getattr(pyshmem.Request, name)
+    with pytest.raises(AttributeError, match="class Request has no attribute 'nothing'"):
+        _ = pyshmem.Request.nothing  # type: ignore[attr-defined]
+
+
+def test_a_wait_s_fault_for_one_value_that_was_passed_names_the_comparison() -> None:
+    fault = dict.fromkeys(("module", "block", "thread", "pe"), 0) | {"a": 1, "b": 2}
+    fault |= {"op": CMP.EQ << faults.CMP_SHIFT, "kind": faults.FAULT_TIMEOUT}
+    assert "== 1 and saw 2, which is past it: CMP_GE" in faults.describe_fault(fault, "k")
+    assert "past" not in faults.describe_fault(fault | {"a": 0}, "k")
+
+
+def test_a_check_that_is_no_word_of_it_is_refused() -> None:
+    for text in ("yes", "on", "true", "1,yes"):
+        with pytest.raises(ValueError, match=r"0, 1 or a list of args\|order"):
+            library.number_in("PYSHMEM_CHECK", text)
+    assert library.number_in("PYSHMEM_CHECK", "1,order") == 3
+    assert library.number_in("SHMEM_DEBUG", "yes") == 1

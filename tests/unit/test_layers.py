@@ -371,7 +371,8 @@ loader = SourceFileLoader("stub", {str(stub)!r})
 module = module_from_spec(spec_from_loader("stub", loader))
 loader.exec_module(module)
 stub = {{**vars(module), **module.__annotations__}}
-public = {{name for name in stub if name != "Any" and not name.startswith("__")}}
+others = "Any", "Cmp", "SignalOp"
+public = {{name for name in stub if name not in others and not name.startswith("__")}}
 print(sorted(public ^ set(device.__all__)))
 for name in sorted(public & set(device.__all__)):
     value, shown = getattr(device, name), stub[name]

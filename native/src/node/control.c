@@ -23,6 +23,7 @@
 #include "ishmemx.h"
 #include "node/kernel_waits.h"
 #include "node/node.h"
+#include "node/wait.h"
 
 static size_t nbytes_of(int n_pes) {
     return sizeof(pysh_control_t) + (size_t)n_pes * sizeof(pysh_control_slot_t);
@@ -87,20 +88,21 @@ int pysh_control_map(int fd, int n_pes, pysh_control_t **control_p) {
 void pysh_exchange_begin(pysh_exchange_t *own, uint32_t epoch, const char *routine, const void *mine, size_t nbytes) {
     own->epoch = epoch;
     own->nbytes = (uint32_t)nbytes;
-    snprintf(own->routine, sizeof own->routine, "%s", routine);
+    snprintf(own->routine, sizeof own->routine, "%s", pysh_wait_given_name(routine));
     memcpy(own->bytes, mine, nbytes);
 }
 
 void pysh_exchange_name_barrier(pysh_exchange_t *own, uint32_t epoch, const char *routine) {
     own->barrier = epoch;
-    snprintf(own->routine, sizeof own->routine, "%s", routine);
+    snprintf(own->routine, sizeof own->routine, "%s", pysh_wait_given_name(routine));
 }
 
 int pysh_exchange_mismatch(const pysh_exchange_t *theirs, uint32_t epoch, const char *what, int pe, int other) {
-    return pysh_fail(
-        ISHMEMX_ERR_MISMATCH,
-        "PE %d called %s while PE %d called %s; all PEs must call the same ones in the same order", other,
-        theirs->epoch == epoch || theirs->barrier == epoch ? theirs->routine : "another collective routine", pe, what);
+    return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                     "PE %d called %s while PE %d called %s; all PEs must call the same ones in the same order", other,
+                     theirs->epoch == epoch || theirs->barrier == epoch ? theirs->routine
+                                                                        : "another collective routine",
+                     pe, pysh_wait_given_name(what));
 }
 
 void pysh_control_unmap(pysh_control_t *control) {

@@ -40,7 +40,7 @@ bool pysh_is_forked(int status) {
     if (forked_by >= 0)
         pysh_fail(status,
                   "PE %d forked this process while its job ran; it is no PE, and only the process that called init can "
-                  "call pyshmem",
+                  "call pyshmem: have this one return what that is to put",
                   forked_by);
     return forked_by >= 0;
 }

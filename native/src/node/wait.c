@@ -95,6 +95,10 @@ void ishmemx_name_waits(const char *name) {
     snprintf(given_name, sizeof given_name, "%s", name ? name : "");
 }
 
+const char *pysh_wait_given_name(const char *what) {
+    return given_name[0] ? given_name : what;
+}
+
 /* "barrier_all", "wait_until (>= 7, seen 5)". */
 static const char *named(const pysh_wait_t *wait, char *text, size_t capacity) {
     char aim[96]; /* two numbers of 64 bits and an element's, and room for the routine's name beside it */

@@ -54,6 +54,8 @@ int pysh_wait_pause(pysh_wait_t *wait);
 /* For who has something to do meanwhile: what can end the wait is looked at, without a pause. */
 int pysh_wait_look(pysh_wait_t *wait);
 void pysh_wait_end(pysh_wait_t *wait);
+/* What the calling thread's waits were named by ishmemx_name_waits(); else `what`. */
+const char *pysh_wait_given_name(const char *what);
 /* What every wait is to move on at each turn; NULL: nothing. It must not wait itself. */
 void pysh_wait_set_progress(void (*progress)(void));
 /* The calling thread ends the job, or serves kernels until it has ended: its waits and calls go on in PYSH_ENDING. */

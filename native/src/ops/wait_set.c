@@ -97,8 +97,9 @@ static void set_describe(const void *of, char *text, size_t capacity) {
             continue;
         asked = pysh_wait_number(many->type, value_for(many, i));
         seen = pysh_wait_number(many->type, bits);
-        length = (size_t)snprintf(text, capacity, "%s %s, seen %s in element %zu", pysh_cmp_symbol(many->cmp),
-                                  asked.text, seen.text, i);
+        length =
+            (size_t)snprintf(text, capacity, "%s %s, seen %s in element %zu%s", pysh_cmp_symbol(many->cmp), asked.text,
+                             seen.text, i, pysh_wait_hint(many->type, bits, many->cmp, value_for(many, i)));
     }
     if (others && length < capacity)
         snprintf(text + length, capacity - length, "; %zu%s more", others, others == MOST_OTHERS ? "+" : "");
@@ -256,8 +257,9 @@ static void one_describe(const void *of, char *text, size_t capacity) {
 
     text[0] = '\0';
     if (!set_load(many, 0, &bits))
-        snprintf(text, capacity, "%s %s, seen %s", pysh_cmp_symbol(many->cmp),
-                 pysh_wait_number(many->type, value_for(many, 0)).text, pysh_wait_number(many->type, bits).text);
+        snprintf(text, capacity, "%s %s, seen %s%s", pysh_cmp_symbol(many->cmp),
+                 pysh_wait_number(many->type, value_for(many, 0)).text, pysh_wait_number(many->type, bits).text,
+                 pysh_wait_hint(many->type, bits, many->cmp, value_for(many, 0)));
 }
 
 void pysh_test_polled(int type, const void *ivar, int cmp, uint64_t value, int result) {

@@ -86,6 +86,13 @@ typedef struct word { /* that is waited for */
     uint64_t value;
 } word_t;
 
+const char *pysh_wait_hint(int type, uint64_t seen, int cmp, uint64_t value) {
+    bool past = cmp == ISHMEMX_CMP_EQ && pysh_wait_holds(type, value, ISHMEMX_CMP_GT, 0) &&
+                pysh_wait_holds(type, seen, ISHMEMX_CMP_GT, value);
+
+    return past ? ", past it: CMP_GE takes that too" : "";
+}
+
 static void wait_until_describe(const void *of, char *text, size_t capacity) {
     const word_t *word = of;
     pysh_number_t asked = pysh_wait_number(word->type, word->value), seen;
@@ -95,7 +102,8 @@ static void wait_until_describe(const void *of, char *text, size_t capacity) {
         snprintf(text, capacity, "%s %s", pysh_cmp_symbol(word->cmp), asked.text);
     } else {
         seen = pysh_wait_number(word->type, bits);
-        snprintf(text, capacity, "%s %s, seen %s", pysh_cmp_symbol(word->cmp), asked.text, seen.text);
+        snprintf(text, capacity, "%s %s, seen %s%s", pysh_cmp_symbol(word->cmp), asked.text, seen.text,
+                 pysh_wait_hint(word->type, bits, word->cmp, word->value));
     }
 }
 

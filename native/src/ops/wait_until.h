@@ -20,3 +20,5 @@ typedef struct pysh_number {
 } pysh_number_t;
 pysh_number_t pysh_wait_number(int type, uint64_t bits);
 bool pysh_wait_holds(int type, uint64_t seen, int cmp, uint64_t value);
+/* Of a wait for one value that a word has passed, as counters do, what is to be told; else "". */
+const char *pysh_wait_hint(int type, uint64_t seen, int cmp, uint64_t value);

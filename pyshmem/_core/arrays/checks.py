@@ -8,7 +8,9 @@ looked at each time.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import sys
 from types import SimpleNamespace
 from typing import Any, SupportsIndex
 
@@ -318,7 +320,7 @@ def _describe(
         hint = "to name an element of an array pass a part, a[i : i + 1]"
         raise TypeError(f"{name} is a scalar of {array.dtype}, not an array; {hint}")
     if meaning := dlpack.other_than_bytes(array):
-        raise TypeError(f"{name} is a {_named(array)} {meaning}")
+        raise TypeError(f"{name} is {_named(array)} {meaning}")
     for protocol in ("__array_interface__", "__cuda_array_interface__"):  # both: the host's memory
         try:
             interface = getattr(array, protocol, None)
@@ -335,13 +337,13 @@ def _describe(
         interface, dtype, device = dlpack.describe(array)
     except Exception as error:  # torch has its own for each reason
         told = str(error).partition("\n")[0]
-        raise TypeError(f"{name} is a {_named(array)} that cannot be used: {told}") from None
+        raise TypeError(f"{name} is {_named(array)} that cannot be used: {told}") from None
     return interface, dtype, device != dlpack.HOST
 
 
 def _check_interface(interface: Any, protocol: str, array: Any, name: str) -> None:
     """Raises TypeError for an interface that is none, as of a class whose author has just begun."""
-    what = f"{name} is a {_named(array)} whose {protocol}"
+    what = f"{name} is {_named(array)} whose {protocol}"
     if not isinstance(interface, dict):
         raise TypeError(f"{what} is no dictionary but {interface!r:.40}")
     shape, data = interface.get("shape"), interface.get("data")
@@ -357,15 +359,36 @@ def _check_interface(interface: Any, protocol: str, array: Any, name: str) -> No
 
 
 def _named(given: Any) -> str:
+    """Its class with an article, by the name that users write."""
     kind = type(given)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    package = sys.modules.get("pyshmem")
+    if getattr(package, kind.__name__, None) is kind:
+        return f"a pyshmem.{kind.__name__}"
+    if kind.__module__ == "builtins":
+        return f"{'an' if kind.__name__[0] in 'aeiou' else 'a'} {kind.__name__}"
+    return f"a {kind.__module__}.{kind.__name__}"
+
+
+#: What has an array, by its class, and where.
+_ARRAYS_OF = {
+    "Registration": "give the array that was registered, registration.array; the host's put and get "
+    "take it",
+    "Lock": "its array is lock.word",
+    "Job": "it is left out, as routines know the job",
+    "Team": "the team is given by its name, team=",
+}
 
 
 def _no_array(given: Any, name: str, symmetric: bool) -> TypeError:
     """The error of what has no elements that the library can find, and how an array is made of it."""
     if given is None:
-        return TypeError(f"{name} is None, not an array")
-    what = f"{name} is a {_named(given)}"
+        return TypeError(
+            f"{name} is None, not an array: most routines have no result, and ptr() has none for a PE "
+            "whose memory is not reached by loads, as on another host (put and get go there)"
+        )
+    what = f"{name} is {_named(given)}"
+    if way := _ARRAYS_OF.get(type(given).__name__ if "pyshmem." in what else ""):
+        return TypeError(f"{what}, not an array: {way}")
     try:
         memoryview(given)
     except TypeError:
@@ -413,7 +436,7 @@ def _check_memory(interface: dict[str, Any], array: Any, name: str) -> None:
     """Refuse what stands for an array and has none: fake tensors, and wrappers around others."""
     if not interface["data"][0]:
         raise TypeError(
-            f"{name} is a {_named(array)} without memory; give the array that it stands for"
+            f"{name} is {_named(array)} without memory; give the array that it stands for"
         )
 
 
@@ -481,9 +504,22 @@ def pair(
     except AttributeError:
         pass
     # Where both are known they may be written to: what is read-only is never remembered.
-    first = place(sized, names[0], symmetric=names[0] != local, writable=names[0] == "dest")
-    second = place(other, names[1], symmetric=names[1] != local, writable=names[1] == "dest")
+    try:
+        first = place(sized, names[0], symmetric=names[0] != local, writable=names[0] == "dest")
+        second = place(other, names[1], symmetric=names[1] != local, writable=names[1] == "dest")
+    except ValueError as error:
+        if local:
+            _note_swapped(error, sized if names[0] == local else other, local)
+        raise
     return first[0], second[0], bytes_of(first, second, nelems, names)
+
+
+def _note_swapped(error: ValueError, local: Any, name: str) -> None:
+    """Says that the two may be swapped, where the one that may be anywhere is on a symmetric heap."""
+    with contextlib.suppress(Exception):  # what that one lacks is told of the other
+        place(local, name, symmetric=True, writable=False)
+        routine = "get" if name == "dest" else "put"
+        error.add_note(f"{name} is on one: are the two swapped? It is {routine}(dest, source, pe)")
 
 
 def bytes_of(

@@ -28,8 +28,9 @@ from typing import Any
 import torch
 
 from ..._core.errors import KernelFault, PeerDied, ShmemTimeout
-from ..._core.library import Cmp, SignalOp, check, check_value, lib, setting_number
+from ..._core.library import check, check_value, lib, setting_number
 from ..._core.type_table import ELEMENT_NUMBER
+from ..._core.values import Cmp, SignalOp
 from ..._torch.launches import Launch, torch_stream
 from ...host.job import runtime
 from ...host.teams.contexts import CTX_DEFAULT

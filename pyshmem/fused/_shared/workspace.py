@@ -8,7 +8,9 @@ graphs that were captured with it go on using it; together such blocks are no la
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,29 @@ from .powers import power_of_2
 
 _MOST_PLANS = 1024
 _MOST_AGREED = 1 << 14  # kinds of calls
+
+
+@contextlib.contextmanager
+def _by_operation() -> Iterator[None]:
+    """While within, errors and reports name the operation that the program called.
+
+    Not what that makes: the program knows of no ``zeros``. It is looked for once for each memory.
+    """
+    fused = sys.modules[__package__.rpartition(".")[0]]
+    frame: FrameType | None = sys._getframe()
+    while frame and not (
+        frame.f_code.co_name in fused.__all__
+        and frame.f_globals["__name__"].startswith(fused.__name__)
+    ):
+        frame = frame.f_back
+    if frame is None:
+        yield
+        return
+    library.lib.ishmemx_name_waits(f"fused.{frame.f_code.co_name}".encode())
+    try:
+        yield
+    finally:
+        library.lib.ishmemx_name_waits(library.ffi.NULL)
 
 
 class Workspace:
@@ -81,7 +106,8 @@ class Workspace:
             self._outgrown.append(found)
         rounded = power_of_2(nbytes, 256)
         make = creation.zeros if zeroed else creation.empty
-        with torch.inference_mode(False):  # later calls may be outside, and write to it
+        # Later calls may be outside of the mode, and write to it.
+        with torch.inference_mode(False), _by_operation():
             self._blocks[name] = over(make(rounded, np.uint8, heap="device"))
         self._version += 1
         return self._blocks[name]
@@ -97,7 +123,8 @@ class Workspace:
         self._refuse_capture(name, None, None)
         if kept is not None:
             self._outgrown.append(kept[1])
-        self._objects[name] = key, make()
+        with _by_operation():
+            self._objects[name] = key, make()
         self._version += 1
         return self._objects[name][1]
 
@@ -157,7 +184,8 @@ class Workspace:
         named = (f"{name}={str(fact).removeprefix('torch.')}" for name, fact in facts.items())
         call = f"{routine}({', '.join(named)})"
         text = call if rows is None else f"{rows} rows: {call}"
-        said = differing(text, self.team)
+        with _by_operation():
+            said = differing(text, self.team)
         if not said:
             if len(self._agreed) >= _MOST_AGREED:
                 self._agreed.clear()

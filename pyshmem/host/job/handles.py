@@ -20,7 +20,16 @@ def _refuse(handle: Any) -> NoReturn:
 kernels_refuse = property(_refuse)
 
 
-class Handle:
+class _Kind(type):
+    """The class of classes of handles: says of names that they do not have what does the same."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> NoReturn:
+            raise other_names.not_in_class(cls.__name__, name)
+
+
+class Handle(metaclass=_Kind):
     """Stands for something of this PE that ends with it: a copy would end it for the original, too.
 
     Copies, also within what is copied deeply, are the object itself. Predefined ones are pickled by

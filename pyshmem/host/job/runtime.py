@@ -387,6 +387,7 @@ def _forget_in_child() -> None:
     if _job is not None:
         library.forked_by = _job.my_pe
         _job, _count = None, 0
+        tracebacks.install_in_children()
 
 
 os.register_at_fork(after_in_child=_forget_in_child)

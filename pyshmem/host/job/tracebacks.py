@@ -16,6 +16,7 @@ import re
 import sys
 import sysconfig
 import threading
+import traceback as written
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -240,6 +241,31 @@ def shorten(error: BaseException) -> None:
         one.__traceback__ = traceback
 
 
+def _note_target(error: BaseException, traceback: TracebackType | None) -> None:
+    """Of a thread that has no line of the program, as its target is a routine itself."""
+    inner = traceback
+    while inner is not None and inner.tb_frame.f_code.co_filename == threading.__file__:
+        inner = inner.tb_next
+    if inner is None and traceback is not None and type(error).__module__.startswith("pyshmem"):
+        error.add_note("no line of the program is in it: the thread's target is the routine itself")
+
+
+def install_in_children() -> None:
+    """What a child of fork writes of an error, as multiprocessing does, is told in the program's lines.
+
+    Those who write it make a ``TracebackException`` of it, which is replaced in the child alone: that is
+    no PE, so all that this package says there is that it is none.
+    """
+
+    class Short(written.TracebackException):
+        def __init__(self, kind: Any, error: Any, traceback: Any, **options: Any) -> None:
+            own = error is not None and traceback is error.__traceback__
+            with shortened(error) if own else contextlib.nullcontext(traceback) as lines:
+                super().__init__(kind, error, lines, **options)
+
+    setattr(written, "TracebackException", Short)  # noqa: B010  (the stubs know no other class there)
+
+
 def install_in_threads() -> None:
     """What ends a thread of the program is told in the program's lines; as ever nothing else ends."""
     if getattr(threading.excepthook, "_pyshmem", False):
@@ -252,6 +278,7 @@ def install_in_threads() -> None:
             return
         own = given.exc_traceback is given.exc_value.__traceback__
         with shortened(given.exc_value) as short:
+            _note_target(given.exc_value, short)
             told = (
                 given.exc_type,
                 given.exc_value,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, SupportsIndex
 
 from ..._core.dtypes import integer, pe_number
 from ..._core.library import ffi, lib
-from ..._core.values import is_integer
+from ..._core.values import is_integer, shown
 
 
 class TeamConfig(NamedTuple):
@@ -50,6 +50,9 @@ def refuse_team(team: Any, name: str) -> TypeError:
             f"{name} is None, as a split returns where this PE is no member: leave the call to members"
         )
     way = "the whole job is TEAM_WORLD"
+    if isinstance(team, (list, tuple, range, set, frozenset)):
+        pes = sorted(team) if isinstance(team, (set, frozenset)) else list(team)
+        way = f"these PEs make one, all of them in the call: pyshmem.Team.from_pes({shown(pes)})"
     if type(team).__module__.startswith("torch."):  # a process group, or its backend
         way = (
             "pyshmem.interop.torch.from_process_group(group) gives it, group.team of one of pyshmem"

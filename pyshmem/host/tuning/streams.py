@@ -174,7 +174,7 @@ def parse_rows(text: str) -> dict[str, tuple[Row, ...]]:
         except (ValueError, OverflowError) as error:
             raise ValueError(
                 f"PYSHMEM_CUTOVER_STREAMS: '{item}' is not op:size=algorithm:blocksxthreads, such as "
-                f"reduce:64K=ll:32x64 ({error})"
+                f"reduce:64K=ll:32x64{'' if 'unpack' in str(error) else f' ({error})'}"
             ) from error
     return {op: _checked(op, rows, "PYSHMEM_CUTOVER_STREAMS") for op, rows in found.items()}
 

@@ -16,11 +16,11 @@ import numpy as np
 
 import pyshmem
 
-from ..._core.library import Cmp as CMP
-from ..._core.library import SignalOp as SIGNAL
 from ..._core.library import ThreadLevel as THREAD
 from ..._core.library import ffi as ffi
 from ..._core.library import lib as _lib
+from ..._core.values import Cmp as CMP
+from ..._core.values import SignalOp as SIGNAL
 from ...host.locks import Lock as _Lock
 from ...host.memory.creation import Hint as MALLOC
 from ...host.teams.contexts import CtxOption as CTX

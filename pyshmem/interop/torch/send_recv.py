@@ -31,7 +31,8 @@ import torch
 
 from ..._core.arrays.checks import stream_handle
 from ..._core.errors import MismatchError, ShmemError, UnsupportedError
-from ..._core.library import Cmp, SignalOp, check, check_value, lib
+from ..._core.library import check, check_value, lib
+from ..._core.values import Cmp, SignalOp
 from ..._torch.arguments import as_bytes
 from ..._torch.staging import Target, capturing, flat
 from ...host import ordering

@@ -23,7 +23,8 @@ import torch.distributed as dist
 
 from ..._core.arrays.checks import stream_handle
 from ..._core.errors import ShmemError, ShmemTimeout, UnsupportedError
-from ..._core.library import SignalOp, check, lib, parse_size, refuse_order
+from ..._core.library import check, lib, parse_size, refuse_order
+from ..._core.values import SignalOp
 from ..._foreign import torch as foreign
 from ..._torch import tensors
 from ..._torch.process_groups import GroupExchange, Interval, Pool, from_process_group

@@ -92,7 +92,8 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
     if _NO_RESULT.search(last):
         found.append(
             "if the None is a routine's of pyshmem: results are in dest, quiet() completes what "
-            "*_nbi began, and a PE outside a new team gets None for it"
+            "*_nbi began, a PE outside a new team gets None for it, and ptr() is None for a PE whose "
+            "memory is not reached by loads, as on another host: put and get go there"
         )
     if name := _NO_SUCH_NAME.search(last):
         told = _NAMES_OF.get(name[2] or "", {}).get(name[1])
@@ -104,6 +105,11 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
         found.append(f"the constants of this kind are the package's: pyshmem.{constant[1]}")
     if "'function' object does not support the context manager protocol" in last:
         found.append("if it is pyshmem.init: it is called, `with pyshmem.init() as job:`")
+    if "'NoneType' object does not support the context manager protocol" in last:
+        found.append(
+            "if it is a lock's: `with pyshmem.Lock() as lock:` makes and holds one, `with lock:` holds "
+            "it again; set_lock() and clear_lock() have no result"
+        )
     if _SUBSCRIPTED.search(last) and _LAUNCHED.search(" ".join(lines[-4:])):
         found.append(
             "if it is a kernel, it is decorated: @cuda.jit of Numba, @triton.jit of Triton"

@@ -8,6 +8,7 @@ for checks that are off. Triton hashes them into the key of a cached kernel.
 import triton
 import triton.language as tl
 
+from ..._core.values import Choice
 from ..runtime import context as job
 from .backend import INTERPRETED, device_function
 
@@ -62,11 +63,40 @@ def is_pointer(pointer):
 
 @triton.constexpr_function
 def is_whole(pe):
-    """Refuses a PE that is a float, as ``/`` makes one."""
+    """Refuses a PE that is a float, as ``/`` makes one, or a signal operation."""
+    if isinstance(pe, Choice):
+        pe.refuse_as("pe")
     dtype = getattr(pe, "dtype", None)
     if isinstance(pe, float) or (dtype is not None and dtype.is_floating()):
         raise TypeError(
             "pe is a float: divide by //, as / makes one; or it is in the place of what is stored"
+        )
+    return True
+
+
+@triton.constexpr_function
+def is_mask(mask):
+    """Refuses what is none, as by NVSHMEM's order, where a number of elements comes before the PE."""
+    dtype = getattr(mask, "dtype", None)
+    if not (mask is None or isinstance(mask, bool) or (dtype is not None and dtype.is_int1())):
+        raise TypeError(
+            f"mask is {type(mask).__name__ if dtype is None else dtype}, not of booleans: behind pe "
+            "come ctx and then mask. A tile has as many elements as its pointers, so no number of them "
+            "is given: put(dest + offs, source + offs, pe, ctx, mask=offs < n)"
+        )
+    return True
+
+
+@triton.constexpr_function
+def is_context(ctx):
+    """Refuses a number in the place of the context: the PE, where elements were counted before it."""
+    dtype = getattr(ctx, "dtype", None)
+    number = ctx is None or (isinstance(ctx, int) and ctx < 1 << 16)
+    if number or (dtype is not None and not dtype.is_ptr() and dtype.primitive_bitwidth != 64):
+        raise TypeError(
+            "ctx is not what shmem.context() gave the kernel, but "
+            f"{ctx if dtype is None else dtype}: it is the argument behind pe, and no number of "
+            "elements is given: put(dest + offs, source + offs, pe, ctx)"
         )
     return True
 

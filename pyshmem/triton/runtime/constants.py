@@ -8,19 +8,18 @@ pyshmem compiled is not found.
 import triton.language as tl
 
 from ..._core.contract import (
-    CMP,
     DEVICE_TEAM,
     FAULT,
     PRINT,
     REQUEST_FLAG,
     REQUEST_OP,
     RING_AWAITS,
-    SIGNAL,
     SIZES,
     STATE,
 )
 from ..._core.contract import RING as RINGS_AT
 from ..._core.type_table import ROUTINES
+from ..._core.values import Cmp, SignalOp
 
 MY_PE = tl.constexpr(STATE.MY_PE)
 N_PES = tl.constexpr(STATE.N_PES)
@@ -152,14 +151,14 @@ TASK_WAIT = tl.constexpr(ROUTINES.index("task"))
 
 # -- the specification's constants, which kernels' authors use too -----------------------------------
 
-SIGNAL_SET = tl.constexpr(SIGNAL.SET)
-SIGNAL_ADD = tl.constexpr(SIGNAL.ADD)
-CMP_EQ = tl.constexpr(CMP.EQ)
-CMP_NE = tl.constexpr(CMP.NE)
-CMP_GT = tl.constexpr(CMP.GT)
-CMP_GE = tl.constexpr(CMP.GE)
-CMP_LT = tl.constexpr(CMP.LT)
-CMP_LE = tl.constexpr(CMP.LE)
+SIGNAL_SET = tl.constexpr(SignalOp.SET)
+SIGNAL_ADD = tl.constexpr(SignalOp.ADD)
+CMP_EQ = tl.constexpr(Cmp.EQ)
+CMP_NE = tl.constexpr(Cmp.NE)
+CMP_GT = tl.constexpr(Cmp.GT)
+CMP_GE = tl.constexpr(Cmp.GE)
+CMP_LT = tl.constexpr(Cmp.LT)
+CMP_LE = tl.constexpr(Cmp.LE)
 TEAM_WORLD = tl.constexpr(0)
 TEAM_SHARED = tl.constexpr(1)
 TEAM_NODE = tl.constexpr(2)

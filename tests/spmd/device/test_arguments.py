@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numba import cuda
+from numba.core import errors
 from team_kinds import fault_of
 
 import pyshmem
 from pyshmem import device as shmem
-from pyshmem.device.families import WHOLE_NUMBERS
+from pyshmem._core.values import WHOLE_NUMBERS
 from pyshmem.device.leaf.backend import CPU, SIM
 from pyshmem.device.routine import ROUTINES
 
@@ -105,14 +107,16 @@ def put_signal_wrongly(word, op):
 @pytest.mark.parametrize("cmp", [0, 7, -1])
 def test_a_wrong_comparison_is_a_fault(job, place, kernel, cmp):
     message = fault(kernel, (1, 1), place(np.zeros(2, np.int64)), cmp)
-    assert f"{cmp} is no comparison or signal operation" in message
+    assert f"cmp is {cmp}, not one of CMP_EQ (1) to CMP_LE (6)" in message
 
 
 @pytest.mark.parametrize("kernel", [signal_wrongly, put_signal_wrongly])
 @pytest.mark.parametrize("op", [2, -1])
 def test_a_wrong_signal_operation_is_a_fault(job, place, show, kernel, op):
     word = place(np.zeros(2, np.uint64))
-    assert f"{op} is no comparison or signal operation" in fault(kernel, (1, 1), word, op)
+    assert f"sig_op is {op}, neither SIGNAL_SET (0) nor SIGNAL_ADD (1)" in fault(
+        kernel, (1, 1), word, op
+    )
     assert (show(word) == 0).all()
 
 
@@ -273,3 +277,76 @@ def test_all_kinds_of_integers_are_whole_numbers(job, place, show):
     cuda.jit(kernel)[1, 1](dest, source)
     cuda.synchronize()
     assert show(dest)[0] == 7
+
+
+@cuda.jit
+def wait_swapped(dest, source, sig, ivar):
+    shmem.signal_wait_until(sig, 0, shmem.CMP_GE)
+
+
+@cuda.jit
+def wait_by_a_signal_operation(dest, source, sig, ivar):
+    shmem.wait_until_work_group(ivar, shmem.SIGNAL_ADD, 0)
+
+
+@cuda.jit
+def wait_by_another_enumeration(dest, source, sig, ivar):
+    shmem.signal_wait_until(sig, OTHERS.CMP_EQ, 0)
+
+
+@cuda.jit
+def wait_for_all_swapped(dest, source, sig, ivar):
+    shmem.wait_until_all(ivar, 1, None, 1, shmem.CMP_EQ)
+
+
+@cuda.jit
+def signal_swapped(dest, source, sig, ivar):
+    shmem.put_signal_work_group(dest, source, sig, shmem.SIGNAL_SET, 1, 0)
+
+
+@cuda.jit
+def pe_swapped(dest, source, sig, ivar):
+    shmem.signal_op(sig, 1, 0, pyshmem.SIGNAL_ADD)
+
+
+@cuda.jit
+def without_a_team(dest, source, sig, ivar):
+    shmem.sum_reduce_work_group(dest, source, 1, 1)
+
+
+OTHERS = enum.IntEnum("OTHERS", {"CMP_EQ": 1})
+SWAPPED = {
+    wait_swapped: "cmp_value is .*CMP_GE.* belongs to cmp: the comparison comes before the value",
+    wait_by_a_signal_operation: "cmp is .*SIGNAL_ADD, which belongs to sig_op",
+    wait_by_another_enumeration: "cmp is .*, which is none of CMP_EQ",
+    wait_for_all_swapped: "cmp_value is .*CMP_EQ.* belongs to cmp",
+    signal_swapped: "signal is .*SIGNAL_SET.* belongs to sig_op: the value comes first",
+    pe_swapped: "pe is .*SIGNAL_ADD.* belongs to sig_op",
+    without_a_team: r"team is a whole number, not (an )?array.*; a team is TEAM_WORLD.*\(team, dest",
+}
+
+
+@pytest.mark.parametrize("kernel", SWAPPED)
+def test_arguments_that_are_swapped_are_told(job, place, kernel):
+    """By their class, before the kernel does anything: where it is compiled, or at the call."""
+    words = [place(np.zeros(1, dtype)) for dtype in (np.int64, np.int64, np.uint64, np.int64)]
+    with pytest.raises((TypeError, errors.TypingError), match=f"(?s){SWAPPED[kernel]}"):
+        kernel[1, 1](*words)
+    pyshmem.barrier_all()
+
+
+@cuda.jit
+def choose_by_arguments(sig, out, cmp, sig_op):
+    shmem.signal_op(sig, 4, sig_op, shmem.my_pe())
+    shmem.quiet()
+    out[0] = shmem.signal_wait_until(sig, cmp, 3)
+    out[1] = shmem.CMP_LE + (1 if cmp == shmem.CMP_GT else 0)
+
+
+@pytest.mark.parametrize("number", [int, np.int32, lambda one: one], ids=["int", "int32", "enum"])
+def test_comparisons_and_signal_operations_are_arguments_of_kernels(job, place, show, number):
+    sig, out = place(np.zeros(1, np.uint64)), place(np.zeros(2, np.int64))
+    cmp, sig_op = number(pyshmem.CMP_GT), number(pyshmem.SIGNAL_ADD)
+    choose_by_arguments[1, 1](sig, out, cmp, sig_op)
+    cuda.synchronize()
+    assert show(out).tolist() == [4, 7]

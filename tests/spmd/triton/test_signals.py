@@ -193,7 +193,7 @@ def test_a_constant_that_is_no_comparison_is_refused(job, place, ctx, refusal, w
 def test_a_value_that_is_no_comparison_is_a_fault_of_test(job, place, show, ctx, fault, cmp):
     word, found = place(np.zeros(2, np.int64)), place(np.full(1, 9, np.int64))
     message = fault(lambda: choose[(1,)](word, found, cmp, 0, ctx, WHAT="test, cmp", CMP=1))
-    assert f"device routine test: {cmp} is no comparison" in message
+    assert f"device routine test: cmp is {cmp}, not one of CMP_EQ (1)" in message
     choose[(1,)](word, found, int(shmem.CMP_LE), 0, ctx, WHAT="test, cmp", CMP=1)
     assert show(found).tolist() == [1]
 
@@ -212,7 +212,7 @@ def test_a_value_that_is_no_signal_operation_is_a_fault(
     word, found = place(np.array([0, 3])), place(np.zeros(1, np.int64))
     what = f"{routine}, sig_op"
     message = fault(lambda: choose[(1,)](word, found, 1, 2, ctx, WHAT=what, CMP=1))
-    assert f"device routine {routine}: 2 is no comparison or signal operation" in message
+    assert f"device routine {routine}: sig_op is 2, neither SIGNAL_SET (0)" in message
     assert show(word).tolist() == [0, 3]
     assert show(found).tolist() == [0]
     refused = refusal(lambda: choose[(1,)](word, found, 1, 0, ctx, WHAT="signal_op", CMP=2))
@@ -259,3 +259,38 @@ def test_nobody_waits_for_any_of_no_words(job, place, show, ctx):
     words, found = place(np.zeros(2, np.int64)), place(np.zeros(1, np.int64))
     any_of[(1,)](words, found, 0, ctx)
     assert show(found)[0] == -1
+
+
+@triton.jit
+def swap(word, ctx, WHAT: tl.constexpr):
+    """One of the functions with a comparison or a signal operation in another argument's place."""
+    if WHAT == "signal_wait_until":
+        shmem.signal_wait_until(word, 0, shmem.CMP_GE, ctx)
+    elif WHAT == "wait_until_all":
+        shmem.wait_until_all(word, 1, 1, shmem.CMP_GE, ctx)
+    elif WHAT == "test":
+        shmem.test(word, 1, shmem.CMP_GE, ctx)
+    elif WHAT == "signal operation":
+        shmem.wait_until(word, shmem.SIGNAL_ADD, 0, ctx)
+    elif WHAT == "signal":
+        shmem.put_signal(word, word + 1, word, shmem.SIGNAL_ADD, 1, 0, ctx)
+    elif WHAT == "pe":
+        shmem.signal_op(word, 1, 1, shmem.SIGNAL_ADD, ctx)
+    else:
+        shmem.put(word, word + 1, shmem.CMP_GE, ctx)
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("signal_wait_until", "cmp_value is CMP_GE, which belongs to cmp"),
+        ("wait_until_all", "cmp_value is CMP_GE, which belongs to cmp"),
+        ("test", "cmp_value is CMP_GE, which belongs to cmp"),
+        ("signal operation", "cmp is SIGNAL_ADD, which belongs to sig_op"),
+        ("signal", "signal is SIGNAL_ADD, which belongs to sig_op"),
+        ("pe", "pe is SIGNAL_ADD, which belongs to sig_op"),
+        ("put", "pe is CMP_GE, which belongs to cmp"),
+    ],
+)
+def test_constants_that_are_swapped_are_told(job, place, ctx, refusal, what, told):
+    assert told in refusal(lambda: swap[(1,)](place(np.zeros(2, np.int64)), ctx, WHAT=what))

@@ -10,9 +10,10 @@ from numba.cuda import cgutils, types
 from numba.cuda.np import numpy_support
 from numba.cuda.typing import signature
 
+from ...._core.values import WHOLE_NUMBERS, bound, misplaced, not_whole
 from ...._foreign import environment
 from ....host.kernels.host_only import name_in_kernels
-from ...families import BY_NUMBER, WHOLE_NUMBERS, layout_message, not_an_array, not_whole
+from ...families import BY_NUMBER, layout_message, not_an_array
 
 FOR_CPU = environment.compiles_for_cpu()
 if FOR_CPU:  # numba-cuda has its own, for its own target
@@ -112,9 +113,13 @@ def checked_routine(function: Callable) -> Callable:
     @overload(routine, strict=False)
     @overload(function, strict=False)
     def with_whole_numbers(*given, **named):
-        for name, kind in shown.bind(*given, **named).arguments.items():
+        for name, kind in bound(function.__name__, shown, given, named).items():
             if name in WHOLE_NUMBERS and not _is_whole(kind):
-                raise errors.TypingError(not_whole(function.__name__, name, str(kind)))
+                raise errors.TypingError(
+                    not_whole(function.__name__, name, str(kind), shown.parameters)
+                )
+            if told := misplaced(name, getattr(kind, "instance_class", None)):
+                raise errors.TypingError(f"{function.__name__}: {told}")
         return function
 
     return routine

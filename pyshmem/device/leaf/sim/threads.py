@@ -18,8 +18,8 @@ import numpy as np
 
 from ...._core.library import checks_order, lib, not_initialized
 from ...._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
-from ...._core.values import is_integer
-from ...families import BY_NUMBER, WHOLE_NUMBERS, not_an_array, not_whole
+from ...._core.values import WHOLE_NUMBERS, Cmp, SignalOp, is_integer, not_whole, refuse_misplaced
+from ...families import BY_NUMBER, not_an_array
 from ...state import MODULE
 from . import greenlets
 from .arrays import unwrapped
@@ -179,7 +179,7 @@ state_pe = state
 
 
 _OTHER_INTEGERS = frozenset(
-    (np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32, np.uint64)
+    (np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32, np.uint64, Cmp, SignalOp)
 )
 
 
@@ -193,6 +193,7 @@ def public_routine(function: Any) -> Any:
     It takes NumPy's integers but int64, from arguments and arrays of kernels, as ours.
     """
     name, arrays, whole = function.__name__, arrays_of(function), _whole(function)
+    parameters = tuple(inspect.signature(function).parameters)
     seen: Callable[..., Any] | None = None
     if checks_order():
         from . import record
@@ -205,8 +206,13 @@ def public_routine(function: Any) -> Any:
             given = (
                 arguments[position] if position < len(arguments) else named.get(parameter, default)
             )
-            if type(given) is not int and given is not default and not _is_whole(given):
-                raise TypeError(not_whole(name, parameter, f"{given!r} ({type(given).__name__})"))
+            if type(given) is not int and given is not default:
+                refuse_misplaced(parameter, given, name)
+                if not _is_whole(given):
+                    what = f"{given!r} ({type(given).__name__})"
+                    if isinstance(array := unwrapped(given), np.ndarray):
+                        what = f"an array of shape {array.shape}, {array.dtype}"
+                    raise TypeError(not_whole(name, parameter, what, parameters))
         for position, parameter, is_written in arrays:
             given = (
                 arguments[position]
@@ -223,13 +229,14 @@ def public_routine(function: Any) -> Any:
         thread = greenlets.current()
         outer, thread.routine = thread.routine, name
         try:
-            if seen is not None and not outer:
+            if named or not _OTHER_INTEGERS.isdisjoint(map(type, arguments)):
+                for parameter, given in (*zip(parameters, arguments, strict=False), *named.items()):
+                    refuse_misplaced(parameter, given, name)
+                arguments = tuple(map(_plain, arguments))
                 named = {key: _plain(value) for key, value in named.items()}
-                return seen(thread, tuple(map(_plain, arguments)), named)
-            if not named and _OTHER_INTEGERS.isdisjoint(map(type, arguments)):
-                return function(*arguments)
-            named = {key: _plain(value) for key, value in named.items()}
-            return function(*map(_plain, arguments), **named)
+            if seen is not None and not outer:
+                return seen(thread, arguments, named)
+            return function(*arguments, **named)
         finally:
             thread.routine = outer
 
