@@ -105,6 +105,9 @@ ISHMEMX_API int ishmemx_addr_accessible(const void *address, int pe);
 ISHMEMX_API int ishmemx_abort(int code, const char *why);
 /* Called about every 10 ms while a wait is slow; non-zero ends the wait with INTERRUPTED. */
 ISHMEMX_API void ishmemx_set_interrupt_check(int (*check)(void));
+/* Called once in a wait that is slow, by its thread: writes where the program is, "heat.py:12", for reports; or
+ * nothing. */
+ISHMEMX_API void ishmemx_set_place_teller(void (*tell)(char *text, size_t capacity));
 
 /* ---- conduits, before init too ------------------------------------------------------------- */
 

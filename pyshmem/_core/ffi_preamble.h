@@ -189,6 +189,54 @@ static int check_signals(void) {
     return raised != 0;
 }
 
+/* ---- where the program waits ---- */
+
+static const char *const *libraries; /* how names of files begin, or what they have in them, that are none of its own */
+
+/* Is the frame one of the program's? Then "heat.py:12". Nothing here runs Python's code, in which handlers of signals
+ * could run that the wait is to hear of. */
+static int tell_line(PyObject *frame, char *text, size_t capacity) {
+    PyObject *code = PyObject_GetAttrString(frame, "f_code"), *line = PyObject_GetAttrString(frame, "f_lineno");
+    PyObject *file = code ? PyObject_GetAttrString(code, "co_filename") : NULL;
+    PyObject *bytes = file ? PyUnicode_AsUTF8String(file) : NULL;
+    const char *path = bytes ? PyBytes_AsString(bytes) : NULL;
+    int is_own = path && line && line != Py_None;
+
+    for (const char *const *one = libraries; is_own && one && *one; one++)
+        is_own = !strstr(path, *one);
+    if (is_own) {
+        const char *base = strrchr(path, '/');
+        snprintf(text, capacity, "%s:%ld", base ? base + 1 : path, PyLong_AsLong(line));
+    }
+    Py_XDECREF(bytes);
+    Py_XDECREF(file);
+    Py_XDECREF(line);
+    Py_XDECREF(code);
+    PyErr_Clear();
+    return is_own;
+}
+
+/* Of the main thread alone, as the check of signals. */
+static void tell_place(char *text, size_t capacity) {
+    if ((uintptr_t)pthread_self() != main_thread || !Py_IsInitialized())
+        return;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *frame = (PyObject *)PyEval_GetFrame();
+    Py_XINCREF(frame);
+    while (frame && frame != Py_None && !tell_line(frame, text, capacity)) {
+        PyObject *outer = PyObject_GetAttrString(frame, "f_back");
+        Py_DECREF(frame);
+        frame = outer;
+    }
+    Py_XDECREF(frame);
+    PyErr_Clear();
+    PyGILState_Release(gil);
+}
+
+TO_PYTHON void know_libraries(const char *const *names) {
+    libraries = names;
+}
+
 /* Runs after the interpreter has ended, when the exit status is known: a PE that fails must not wait
  * for the others in finalize but end them. */
 static pid_t initialized_by;
@@ -204,6 +252,7 @@ static void leave_job(int status, void *unused) {
     if (getpid() != initialized_by || others_know || !ishmemx_initialized())
         return;
     ishmemx_set_interrupt_check(NULL);
+    ishmemx_set_place_teller(NULL);
     if (status) {
         char why[64];
         snprintf(why, sizeof why, "exited with status %d", status);
@@ -225,6 +274,7 @@ static void leave_job_plain(void) {
 TO_PYTHON void heed_signals(uintptr_t main_thread_ident) {
     main_thread = main_thread_ident;
     ishmemx_set_interrupt_check(check_signals);
+    ishmemx_set_place_teller(tell_place);
 }
 
 /* Behind init: what that has the process do at its end comes after what is done here. */

@@ -215,6 +215,32 @@ with pyshmem.init() as job:
     assert "in signal_wait_until (== 1, seen 0) for" in done.stderr
 
 
+WHERE = """
+import pyshmem
+from pyshmem.host.faults import report
+
+def wait(signal):
+    pyshmem.signal_wait_until(signal, pyshmem.CMP_GE, 7)
+
+with pyshmem.init(heap_size="1M") as job:
+    signal = pyshmem.new_signal()
+    if job.my_pe == 0:
+        wait(signal)
+    elif job.my_pe == 1:
+        pyshmem.barrier_nb().wait()
+    else:
+        while ", at program.py:6" not in report() or ", at program.py:13" not in report():
+            pass
+        pyshmem.signal_set(signal, 7, 0)
+    if job.my_pe != 1:
+        pyshmem.barrier_nb().wait()
+"""
+
+
+def test_others_are_told_in_which_line_of_the_program_a_pe_waits(run_pes: Callable) -> None:
+    run_pes(3, WHERE, check=True, timeout=60)
+
+
 def test_a_split_against_a_barrier_is_a_mismatch(run_pes: Callable) -> None:
     program = """
 import pyshmem

@@ -140,9 +140,12 @@ static bool left_loop(const pysh_control_slot_t *slot) {
     return polled && pysh_now_ns() - polled > a_while;
 }
 
-/* Since when, 0: it does not wait. Of a PE that died during a change the text may be half of each. */
-static int64_t get_activity(const pysh_control_slot_t *slot, char text[PYSH_ACTIVITY_TEXT + 1]) {
+/* Since when, 0: it does not wait; *place_p: at which line of the program, or empty, and *what_p: in what, both in
+ * `text`. Of a PE that died during a change the text may be half of each. */
+static int64_t get_activity(const pysh_control_slot_t *slot, char text[PYSH_ACTIVITY_TEXT + 1], const char **place_p,
+                            const char **what_p) {
     int64_t since = 0;
+    char *end;
 
     for (int attempt = 0; attempt < PYSH_COPY_ATTEMPTS; attempt++) {
         uint64_t begun = pysh_copy_begin(&slot->activity_version);
@@ -152,14 +155,20 @@ static int64_t get_activity(const pysh_control_slot_t *slot, char text[PYSH_ACTI
             break;
     }
     text[PYSH_ACTIVITY_TEXT] = '\0';
+    end = strchr(text, '\n');
+    *place_p = end ? text : "";
+    *what_p = end ? end + 1 : text;
+    if (end)
+        *end = '\0';
     return left_loop(slot) ? 0 : since;
 }
 
 void pysh_control_during(const pysh_control_slot_t *slot, char *text, size_t capacity) {
-    char what[PYSH_ACTIVITY_TEXT + 1];
+    char shown[PYSH_ACTIVITY_TEXT + 1];
+    const char *place, *what;
 
     text[0] = '\0';
-    if (get_activity(slot, what))
+    if (get_activity(slot, shown, &place, &what))
         snprintf(text, capacity, " while this PE was in %s", what);
 }
 
@@ -193,8 +202,9 @@ pysh_standing_t pysh_control_standing(const pysh_control_slot_t *slot) {
 }
 
 static void describe_host(const pysh_control_slot_t *slot, char *text, size_t capacity) {
-    char what[PYSH_ACTIVITY_TEXT + 1];
-    int64_t since = get_activity(slot, what);
+    char shown[PYSH_ACTIVITY_TEXT + 1];
+    const char *place, *what;
+    int64_t since = get_activity(slot, shown, &place, &what);
 
     switch (atomic_load_explicit(&slot->state, memory_order_relaxed)) {
     case PYSH_PE_ABSENT:
@@ -211,7 +221,8 @@ static void describe_host(const pysh_control_slot_t *slot, char *text, size_t ca
         snprintf(text, capacity, "running");
         return;
     }
-    snprintf(text, capacity, "in %s for %.1f s", what, (double)(pysh_now_ns() - since) * 1e-9);
+    snprintf(text, capacity, "in %s for %.1f s%s%s", what, (double)(pysh_now_ns() - since) * 1e-9,
+             place[0] ? ", at " : "", place);
 }
 
 void pysh_control_set_process(pysh_control_slot_t *slot, const pysh_process_t *process) {

@@ -194,18 +194,19 @@ const char *pysh_report_loop_due(int64_t *alone_ns, int64_t waited_ns) {
     return ", and no PE is left that could end that: each is in finalize, has ended, waits, or polls too; it goes on";
 }
 
-static void write_report(const char *how, const char *name, int64_t since_ns, const char *why, const char *settings) {
+static void write_report(const char *how, const char *name, const char *place, int64_t since_ns, const char *why,
+                         const char *settings) {
     char standing[8192];
 
     if (!pysh_node_claim_report(since_ns))
         return;
     pysh_report(standing, sizeof standing);
-    pysh_sayf(STDERR_FILENO, "pyshmem: PE %d %s in %s for %.3g s%s (%s); the PEs stand:\n%s\n", pysh.pe, how, name,
-              (double)(pysh_now_ns() - since_ns) * 1e-9, why, settings, standing);
+    pysh_sayf(STDERR_FILENO, "pyshmem: PE %d %s in %s for %.3g s%s%s%s (%s); the PEs stand:\n%s\n", pysh.pe, how, name,
+              (double)(pysh_now_ns() - since_ns) * 1e-9, place[0] ? " at " : "", place, why, settings, standing);
 }
 
-void pysh_report_long_wait(const char *what, int64_t since_ns, const char *why) {
-    write_report("waits", what, since_ns, why,
+void pysh_report_long_wait(const char *what, const char *place, int64_t since_ns, const char *why) {
+    write_report("waits", what, place, since_ns, why,
                  "PYSHMEM_TIMEOUT ends such waits, PYSHMEM_REPORT_AFTER moves this message");
 }
 
@@ -218,15 +219,15 @@ void pysh_report_kernel(const pysh_kernel_wait_t *wait, const char *why) {
     snprintf(name, sizeof name, "%.*s%s", block ? (int)(block - wait->text) : (int)strlen(wait->text), wait->text,
              strstr(wait->text, LAUNCHED) ? "," : "");
     if (wait->state == PYSH_KERNEL_RUNS)
-        write_report("is", name, wait->since_ns, why, "PYSHMEM_REPORT_AFTER moves this message");
+        write_report("is", name, "", wait->since_ns, why, "PYSHMEM_REPORT_AFTER moves this message");
     else if (wait->state == PYSH_KERNEL_POLLS)
-        write_report("polls", name, wait->since_ns, why, "PYSHMEM_REPORT_AFTER=0 leaves out this message");
+        write_report("polls", name, "", wait->since_ns, why, "PYSHMEM_REPORT_AFTER=0 leaves out this message");
     else
-        pysh_report_long_wait(is_kernel ? name : "a kernel", wait->since_ns, why);
+        pysh_report_long_wait(is_kernel ? name : "a kernel", "", wait->since_ns, why);
 }
 
 void pysh_report_long_loop(const char *name, int64_t since_ns, const char *why) {
-    write_report("polls", name, since_ns, why, "PYSHMEM_REPORT_AFTER=0 leaves out this message");
+    write_report("polls", name, "", since_ns, why, "PYSHMEM_REPORT_AFTER=0 leaves out this message");
 }
 
 int ishmemx_report(char *text, size_t capacity) {

@@ -18,7 +18,7 @@ const char *pysh_report_due(int64_t *alone_ns, int64_t waited_ns, bool for_words
  * has done so since then, whose report shows this wait. */
 /* A kernel's, by what it has posted. */
 void pysh_report_kernel(const pysh_kernel_wait_t *wait, const char *why);
-void pysh_report_long_wait(const char *what, int64_t since_ns, const char *why);
+void pysh_report_long_wait(const char *what, const char *place, int64_t since_ns, const char *why);
 /* The same for a loop of tests, in `name`. It may be for something else besides, so it is no matter how long it lasts:
  * it is reported once a PE is over and none is left that could change what it looks at. */
 const char *pysh_report_loop_due(int64_t *alone_ns, int64_t waited_ns);

@@ -31,6 +31,7 @@
 #define MAX_IDLE_NS (1000 * 1000LL)
 #define CHECK_NS    (10 * 1000 * 1000LL)
 #define LIVENESS_NS (100 * 1000 * 1000LL)
+#define PLACE_NS    (50 * 1000 * 1000LL)
 
 /* How long finalize waits for other threads to come out of their waits. */
 #define DRAIN_NS (1000 * 1000 * 1000LL)
@@ -132,7 +133,7 @@ static void report_if_long(pysh_wait_t *wait) {
         !(why = pysh_report_due(&wait->alone_ns, wait->waited_ns, wait->kind == PYSH_WAITS_FOR_WORDS)))
         return;
     wait->reported = true;
-    pysh_report_long_wait(named(wait, name, sizeof name), wait->start_ns, why);
+    pysh_report_long_wait(named(wait, name, sizeof name), wait->place, wait->start_ns, why);
 }
 
 static int run_handlers(pysh_wait_t *wait) {
@@ -167,7 +168,17 @@ static pysh_activity_t shown_kind(const pysh_wait_t *wait) {
 
 /* What is published is the latest of the slow waits. */
 static void publish(void) {
-    pysh_node_activity(slow ? slow->name : NULL, slow ? slow->start_ns : 0, slow ? shown_kind(slow) : PYSH_WAITS);
+    char text[PYSH_ACTIVITY_TEXT];
+
+    if (!slow) {
+        pysh_node_activity(NULL, 0, PYSH_WAITS);
+        return;
+    }
+    if (slow->place[0]) {
+        size_t used = (size_t)snprintf(text, sizeof text, "%s\n", slow->place);
+        memccpy(text + used, slow->name, '\0', sizeof text - used); /* which need not end, where it is long */
+    }
+    pysh_node_activity(slow->place[0] ? text : slow->name, slow->start_ns, shown_kind(slow));
 }
 
 void pysh_wait_publish_loop(const char *name, int64_t since_ns) {
@@ -193,6 +204,20 @@ static void publish_again(pysh_wait_t *wait) {
     pthread_mutex_unlock(&slow_mutex);
 }
 
+/* Once, as it takes the program's locks. */
+static void find_place(pysh_wait_t *wait) {
+    char place[PYSH_PLACE_TEXT];
+
+    if (wait->placed || wait->waited_ns < PLACE_NS)
+        return;
+    wait->placed = true;
+    pysh_tell_place(place, sizeof place);
+    pthread_mutex_lock(&slow_mutex);
+    memcpy(wait->place, place, sizeof place);
+    publish();
+    pthread_mutex_unlock(&slow_mutex);
+}
+
 /* What can end the wait other than success; each at its own pace. */
 static int slow_checks(pysh_wait_t *wait, int64_t now) {
     int status = ISHMEMX_OK;
@@ -200,6 +225,7 @@ static int slow_checks(pysh_wait_t *wait, int64_t now) {
     if (now >= wait->next_check_ns) {
         wait->next_check_ns = now + CHECK_NS;
         count_time(wait, now);
+        find_place(wait);
         publish_again(wait);
         pysh_say_more();
         if (!wait->barrier || now >= wait->next_handlers_ns) {
@@ -230,6 +256,7 @@ static void list_slow(pysh_wait_t *wait) {
     else if (wait->barrier) /* who is there changes no words that others wait for, either */
         wait->kind = to_the_end ? PYSH_WAITS_AT_THE_END : PYSH_WAITS_FOR_WORDS;
     snprintf(wait->name, sizeof wait->name, "%s", named(wait, text, sizeof text));
+    wait->place[0] = '\0';
     pthread_mutex_lock(&slow_mutex);
     wait->next_slow = slow;
     slow = wait;

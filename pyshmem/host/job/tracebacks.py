@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import linecache
+import os
 import re
 import sys
 import sysconfig
@@ -22,7 +23,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from ..._core.library import setting
+from ..._core.library import ffi, lib, setting
 from . import meant_calls
 
 #: Files of the library begin so.
@@ -62,6 +63,17 @@ def program_frame(frame: FrameType | None) -> FrameType | None:
             others = others or frame
         frame = frame.f_back
     return others
+
+
+def _know_libraries() -> Any:
+    """Tell the C side whose files are none of the program's, for reports of waits."""
+    names = [ffi.new("char[]", os.fsencode(name)) for name in (PACKAGE, *_LIBRARIES)]
+    table = ffi.new("char *[]", [*names, ffi.NULL])
+    lib.know_libraries(table)
+    return names, table  # which have to live
+
+
+_known = _know_libraries()
 
 
 def launched_at(frame: FrameType | None) -> str:
