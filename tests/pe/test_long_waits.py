@@ -192,13 +192,15 @@ def test_who_waits_for_pes_in_finalize_is_told_of_soon(
     assert re.search(r"PE 2 \(pid \d+\): in finalize for", done.stderr), done.stderr
 
 
-@pytest.mark.parametrize("meanwhile", ["", "stream", "kernel"])
+@pytest.mark.parametrize("meanwhile", ["", "stream", "kernel", "thread"])
 def test_who_waits_for_a_pe_that_runs_is_not(meanwhile: str, run_pes: Callable) -> None:
-    """Nor where a stream of that PE waits, as its host may be what ends that."""
+    """Nor where a stream, or a thread, of that PE waits: its program may be what ends that."""
     waits = {
         "": "pass",
         "stream": "pyshmem.signal_wait_until(sig, pyshmem.CMP_GE, 7, stream=stream)",
         "kernel": "wait_for_peer[1, 1, stream](sig)",
+        "thread": "import threading as t; wait = pyshmem.signal_wait_until\n"
+        "        t.Thread(target=wait, args=(sig, pyshmem.CMP_GE, 7)).start()",
     }
     late = "import time\n        time.sleep(5)\n        pyshmem.signal_set(sig, 7, 0)\n"
     late = f"{waits[meanwhile]}\n        {late}        pyshmem.signal_set(sig, 7, 1)\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * How a PE waits: it spins, then yields its core, then sleeps until it is woken; while it waits slowly
  * it looks for interrupts, dead PEs and its deadline. */
+#define _GNU_SOURCE
 #include "node/wait.h"
 
 #include <pthread.h>
@@ -10,8 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "accel/accel.h"
 #include "base/clock.h"
@@ -31,6 +35,7 @@
 #define MAX_IDLE_NS (1000 * 1000LL)
 #define CHECK_NS    (10 * 1000 * 1000LL)
 #define LIVENESS_NS (100 * 1000 * 1000LL)
+#define MAIN_NS     (1000 * 1000 * 1000LL)
 #define PLACE_NS    (50 * 1000 * 1000LL)
 
 /* How long finalize waits for other threads to come out of their waits. */
@@ -157,10 +162,40 @@ static void count_time(pysh_wait_t *wait, int64_t now) {
     wait->checked_ns = now;
 }
 
-/* A PE whose streams go on with something may end others' waits by that, whatever its host waits for. */
+/* Is the main thread at work, or in a call of the system that is no wait for another thread: asleep, in a read? Where
+ * the system does not say it, it is taken for one that waits for this one, as by a future. */
+static bool main_is_elsewhere(void) {
+    char line[40] = "";
+    FILE *file;
+
+    snprintf(line, sizeof line, "/proc/self/task/%d/syscall", (int)getpid());
+    if (!(file = fopen(line, "re")))
+        return false;
+    if (!fgets(line, sizeof line, file))
+        line[0] = '\0';
+    fclose(file);
+    return line[0] && atoi(line) != SYS_futex; /* "running" is 0 */
+}
+
+/* Who waits for a future may look up from that now and then, for signals: not at every look of this. */
+static bool main_goes_on(void) {
+    enum { LOOKS = 10 };
+    static int looks; /* in which it was elsewhere, one after the other */
+
+    for (const pysh_wait_t *wait = slow; wait; wait = wait->next_slow)
+        if (wait->by_main)
+            return false;
+    looks = main_is_elsewhere() ? looks + 1 : 0;
+    return looks >= LOOKS;
+}
+
+/* A PE whose streams go on with something, or its program, may end others' waits by that, whatever is waited for here.
+ * With the list's mutex held. */
 static pysh_activity_t shown_kind(const pysh_wait_t *wait) {
     bool (*works)(bool kernels_wait) = pysh.accel ? pysh.accel->streams->works : NULL;
 
+    if (wait->kind == PYSH_WAITS_FOR_WORDS && wait->waited_ns > MAIN_NS && main_goes_on())
+        return PYSH_WAITS;
     if (wait->kind == PYSH_WAITS_FOR_WORDS && works && works(pysh_board_waits(&pysh_node.own->board)))
         return PYSH_WAITS;
     return wait->kind;
@@ -194,7 +229,7 @@ static void publish_again(pysh_wait_t *wait) {
     char text[PYSH_ACTIVITY_TEXT];
     const char *name;
 
-    if (!wait->aim.describe && !(pysh.accel && pysh.accel->streams->works))
+    if (!wait->aim.describe && wait->by_main && !(pysh.accel && pysh.accel->streams->works))
         return;
     name = named(wait, text, sizeof text);
     pthread_mutex_lock(&slow_mutex);
@@ -257,6 +292,7 @@ static void list_slow(pysh_wait_t *wait) {
         wait->kind = to_the_end ? PYSH_WAITS_AT_THE_END : PYSH_WAITS_FOR_WORDS;
     snprintf(wait->name, sizeof wait->name, "%s", named(wait, text, sizeof text));
     wait->place[0] = '\0';
+    wait->by_main = syscall(SYS_gettid) == getpid();
     pthread_mutex_lock(&slow_mutex);
     wait->next_slow = slow;
     slow = wait;

@@ -34,6 +34,7 @@ typedef struct pysh_wait {
     struct pysh_wait *outer;                 /* that this thread is in besides, as its handlers may wait too */
     const struct pysh_wait_barrier *barrier; /* that it is in; NULL: none */
     bool has_left;                           /* the barrier, when a pause has failed */
+    bool by_main;                            /* thread of the process; set when it is slow */
     bool placed;                             /* its line of the program has been asked for */
     /* What others are shown of it, and that line, or nothing. Begin leaves them as they are: a slow wait sets them. */
     char name[PYSH_ACTIVITY_TEXT], place[PYSH_PLACE_TEXT];
