@@ -435,3 +435,27 @@ def test_threads_that_launch_first_and_a_host_beside_a_kernel(
 ) -> None:
     done = run_pes(2, FIRST, device=device, check=True, timeout=120)
     assert done.stdout.split() == ["right"] * 2
+
+
+KEPT = """
+import gc, weakref
+import pyshmem
+from numba import cuda
+
+@cuda.jit
+def store(a):
+    a[0] = 1
+
+gc.disable()
+with pyshmem.init() as job:
+    a = pyshmem.zeros(4, heap="device")
+    store[1, 4](a)
+    alive = weakref.ref(a)
+    del a
+    print("kept" if alive() is not None else "gone")
+"""
+
+
+@pytest.mark.parametrize("device", ["sim", "cpu"])
+def test_a_kernel_that_has_ended_keeps_no_array(device: str, run_pes: Callable) -> None:
+    assert run_pes(1, KEPT, device=device, check=True, timeout=60).stdout == "gone\n"

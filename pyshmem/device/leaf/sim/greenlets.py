@@ -188,7 +188,7 @@ class Grid(Group):
         self.pausing = 0
         self.number: int | None = None  # its word MODULE, where that is not the state block's
         self.internal = False  # the library's own, beside the program's
-        self.at: SimThread  # that runs
+        self.at: SimThread | None = None  # that runs; not behind the end, as it knows the grid
         self.agent = 0  # of ``record``: what put it on a stream, or the host
         self.stages: dict[tuple[int, str], tuple[int, int]] = {}  # begun by first threads of blocks
         self.swapped: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
@@ -277,7 +277,7 @@ class Grid(Group):
             with push_context(self.module), refused(_LANGUAGE):
                 yield
         finally:
-            running.thread = None
+            running.thread = self.at = None
             for namespace, original in self.swapped.values():
                 namespace.update(original)
 

@@ -7,6 +7,7 @@ import copy
 import math
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -140,7 +141,11 @@ def _seen(function: Any, dimensions: Any, launched: str) -> watch.Kernel:
     def threads() -> list[tuple[str, Any]]:
         grid = _grids.get(here)
         some = [] if grid is None else [*tuple(grid.ready)[: watch.MOST], grid.at]
-        return [(f"block {t.block.index}, thread {t.thread_id}", t.green.gr_frame) for t in some]
+        return [
+            (f"block {t.block.index}, thread {t.thread_id}", t.green.gr_frame)
+            for t in some
+            if t is not None
+        ]
 
     interpreted = run_grid_of is _interpret
     return watch.Kernel(
@@ -149,7 +154,7 @@ def _seen(function: Any, dimensions: Any, launched: str) -> watch.Kernel:
 
 
 #: The grids that are interpreted, by the thread that does it.
-_grids: dict[int, Grid] = {}
+_grids: weakref.WeakValueDictionary[int, Grid] = weakref.WeakValueDictionary()
 
 #: Runs a kernel's grid, given its dimensions, its arguments and its word MODULE: device cpu has another.
 run_grid_of: Callable[[Any, Any, list[Any], int | None], None] = _interpret
@@ -245,7 +250,7 @@ def run_grid(
     try:
         grid.run()
     finally:
-        running.thread = None
+        running.thread = grid.at = None
     lib.ishmemx_sim_kernel_ends()
 
 
