@@ -4,7 +4,7 @@
 A kernel that runs in Python, or on the CPU, keeps the thread that has launched it. A thread of the
 library looks at it four times a second, once it has lasted for a second. One whose variables, and
 elements of arrays, are the same at each look polls: it is told as one that waits, and PYSHMEM_TIMEOUT
-ends it as it ends a wait. Of compiled kernels nothing is seen but that they have not ended.
+ends it as it ends a wait. Compiled kernels keep Python's lock, so that nothing is seen of them.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _look(ident: int, seen: _Seen) -> None:
     """Tell of a kernel that has lasted for a while, and end one that others have given up."""
     polls = False
     if seen.kernel.threads is not None:
-        polls = _same(_frames(ident, seen.kernel.threads()), seen)
+        polls = _same(_frames(ident, seen.kernel.threads(), seen), seen)
     text = f"kernel {seen.kernel.text()}{seen.line}"
     try:
         check(lib.ishmemx_kernel_is_seen(text.encode(), polls, seen.since_ns))
@@ -146,7 +146,7 @@ def _look(ident: int, seen: _Seen) -> None:
 
 
 def _frames(
-    ident: int, threads: list[tuple[str, FrameType | None]]
+    ident: int, threads: list[tuple[str, FrameType | None]], seen: _Seen
 ) -> Iterator[tuple[str, FrameType]]:
     """Where the kernel's threads are in the program, of those that go on."""
     for place, frame in threads:
@@ -154,9 +154,20 @@ def _frames(
             frame = sys._current_frames().get(ident)
             if _is_between(frame):
                 continue
+        if _waits(frame):
+            seen.same_since = time.monotonic()
         frame = tracebacks.program_frame(frame)
         if frame is not None:
             yield place, frame
+
+
+def _waits(frame: FrameType | None) -> bool:
+    """Is it in a wait of the library's, which tells of itself?"""
+    while frame is not None and frame.f_code.co_filename.startswith(tracebacks.PACKAGE):
+        if "wait" in Path(frame.f_code.co_filename).name:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_between(frame: FrameType | None) -> bool:
