@@ -67,7 +67,9 @@ class Channel(Wrapped):
         if forms * places >= 1 << 31:
             raise ValueError(f"a channel of {programs} programs and {nbytes} bytes is too large")
         header = [programs, packets, places]
-        super().__init__(new_words(header, _COUNTS.value + counts, forms * halves), True)
+        given = f"{programs} program{'s' * (programs != 1)} of {nbytes} bytes"
+        words = new_words(header, _COUNTS.value + counts, forms * halves, given)
+        super().__init__(words, True)
         self.programs, self.nbytes = programs, nbytes
 
 

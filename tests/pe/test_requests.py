@@ -101,3 +101,29 @@ def test_who_only_tests_learns_of_a_dead_pe(run_pes: Callable) -> None:
     done = run_pes(2, DIES, timeout=60)
     assert done.returncode
     assert "told" in done.stdout
+
+
+NOT_WAITED = """
+import pyshmem
+with pyshmem.init(heap_size="1M") as job:
+    a, b = pyshmem.full(4, 1.0 + job.my_pe), pyshmem.zeros(4)
+    kept = pyshmem.sum_reduce_nb(b, a)  # line 5
+    done = pyshmem.sync_nb()
+    done.wait()
+"""
+
+
+@pytest.mark.parametrize(("check", "line"), [("0", 3), ("1", 5)])
+def test_a_request_that_nobody_waited_for_is_told_once_at_finalize(
+    check: str, line: int, run_pes: Callable
+) -> None:
+    done = run_pes(
+        2,
+        NOT_WAITED.lstrip("\n").replace("line 5", "here"),
+        env={"PYSHMEM_CHECK": check},
+        check=True,
+    )
+    told = [one for one in done.stderr.splitlines() if "was not waited for" in one]
+    assert len(told) == 2
+    for one in told:  # a line less, as the text begins at the first
+        assert f"program.py:{line - 1}: RuntimeWarning: sum_reduce_nb: its request" in one

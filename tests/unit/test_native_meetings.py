@@ -48,7 +48,12 @@ KNOWN = {
         "pysh_heap_barrier": LAST,
         "pysh_heap_drain_if_pending": OWN,
     },
-    "teams/gather.c": {"pysh_share": LAST, "pysh_stage_share": LAST, "pysh_team_gather": LAST},
+    "teams/gather.c": {
+        "pysh_share": LAST,
+        "pysh_stage_share": LAST,
+        "pysh_stage_share_told": LAST,
+        "pysh_team_gather": LAST,
+    },
     "teams/stage.c": {"pysh_stage_sync": LAST},
     "teams/sync.c": {"pysh_team_sync": LAST},
     "teams/team_split.c": {"split_once": STEP, "conclude": LAST},

@@ -34,6 +34,7 @@ COUNTED = {
         "small": "span",
         "alltoall_staged": "span",
         "alltoalls_fetch": "span",
+        "alltoalls_direct": "span",
         "alltoalls": "span",
     },
     "collectives/chain.c": dict.fromkeys((
@@ -52,7 +53,8 @@ COUNTED = {
         ), "arguments_check"),
     "collectives/request.c": {"announce": None},  # slots of a table
     "collectives/scan.c": dict.fromkeys(
-        ("sum_members", "scan_piece", "ishmemx_sum_scan", "scan_block", "scan_pull"), "arguments_check"
+        ("sum_members", "scan_piece", "scan_sliced", "ishmemx_sum_scan", "scan_block", "scan_pull"),
+        "arguments_check",
     ),
     "stream/collectives.c": {
         "add_team": None,  # of slots

@@ -34,6 +34,7 @@
 #include "node/node.h"
 #include "node/wait.h"
 #include "stream/stream.h"
+#include "teams/cells.h"
 #include "teams/sync.h"
 #include "teams/team.h"
 #include "transport/mapped/mapped.h"
@@ -315,15 +316,21 @@ static int leave_mapped(void) {
     return pysh_fail(ISHMEMX_ERR_STATE, "finalize: another thread of PE %d does not come out of a wait", pysh.pe);
 }
 
-/* An exchange of nothing: unlike a barrier it does not pass for the barrier_all that others are in. They are told of it
- * there; who lives on after that error comes here next, so this PE meets them again. */
-static int barrier_at_the_end(void) {
-    char nothing[1];
+/* An exchange: unlike a barrier it does not pass for the barrier_all that others are in. They are told of it
+ * there; who lives on after that error comes here next, so this PE meets them again. It is the last place where other
+ * roots of broadcasts can be told. */
+static int barrier_at_the_end(int *differs_p) {
+    uint16_t *roots = malloc((size_t)pysh.n_pes * sizeof *roots);
     int status;
 
+    if (!roots)
+        return pysh_fail(ISHMEMX_ERR_MEMORY, "finalize: no memory to hear %d PEs", pysh.n_pes);
     do
-        status = pysh.agree->exchange("finalize", "", nothing, 0);
+        status = pysh.agree->exchange("finalize", &ishmemx_team_world.roots, roots, sizeof *roots);
     while (status == ISHMEMX_ERR_MISMATCH);
+    if (!status)
+        *differs_p = pysh_cells_compare_roots(&ishmemx_team_world, "finalize", roots);
+    free(roots);
     return status;
 }
 
@@ -331,7 +338,7 @@ static int barrier_at_the_end(void) {
 static int end_job(void) {
     size_t freed;
     bool aborted = atomic_load(pysh.alarm);
-    int status = aborted ? ISHMEMX_OK : pysh_streams_settle(), barrier;
+    int status = aborted ? ISHMEMX_OK : pysh_streams_settle(), barrier, differs = ISHMEMX_OK;
 
     if (!status)
         status = pysh_quiet();
@@ -340,12 +347,12 @@ static int end_job(void) {
     if (!aborted && !atomic_load(pysh.alarm))
         pysh_teams_leave();
     aborted = aborted || atomic_load(pysh.alarm);
-    barrier = aborted ? ISHMEMX_OK : barrier_at_the_end();
+    barrier = aborted ? ISHMEMX_OK : barrier_at_the_end(&differs);
     if (!aborted && !barrier && pysh.transport->give_back) /* what all have dropped gives its pages back too */
         barrier = pysh_release_agree("finalize", &freed);
     pysh_team_unclaim(&ishmemx_team_world, ISHMEMX_OK);
     tear_down(!aborted && !barrier);
-    return status ? status : barrier;
+    return status ? status : barrier ? barrier : differs;
 }
 
 /* A signal's handler may run inside of a wait or a collective, which the end of the job would take memory from. */

@@ -25,6 +25,16 @@ const char *pysh_type_name(int type) {
     return type >= 0 && type < ISHMEMX_TYPE_COUNT ? elements[type].name : "no type";
 }
 
+const char *pysh_type_shown(int type) {
+    static const char *const both[ISHMEMX_TYPE_COUNT] = {
+        [ISHMEMX_TYPE_FLOAT] = "float (float32)",         [ISHMEMX_TYPE_DOUBLE] = "double (float64)",
+        [ISHMEMX_TYPE_COMPLEXF] = "complexf (complex64)", [ISHMEMX_TYPE_COMPLEXD] = "complexd (complex128)",
+        [ISHMEMX_TYPE_HALF] = "half (float16)",
+    };
+
+    return type >= 0 && type < ISHMEMX_TYPE_COUNT && both[type] ? both[type] : pysh_type_name(type);
+}
+
 size_t pysh_type_nbytes(int type) {
     return elements[type].nbytes;
 }
@@ -44,7 +54,7 @@ int pysh_type_check(int type, unsigned family, const char *what) {
             used += (size_t)snprintf(inside + used, sizeof inside - used, "%s%s", used ? ", " : "", elements[i].name);
     if (type < 0 || type >= ISHMEMX_TYPE_COUNT)
         return pysh_fail(ISHMEMX_ERR_TYPE, "%s: there is no type number %d; it takes %s", what, type, inside);
-    return pysh_fail(ISHMEMX_ERR_TYPE, "%s is not for %s; it takes %s", what, elements[type].name, inside);
+    return pysh_fail(ISHMEMX_ERR_TYPE, "%s is not for %s; it takes %s", what, pysh_type_shown(type), inside);
 }
 
 bool pysh_type_is_aligned(int type, const void *address) {
@@ -55,7 +65,7 @@ int pysh_type_check_aligned(int type, const void *address, const char *name) {
     if (pysh_type_is_aligned(type, address))
         return ISHMEMX_OK;
     return pysh_fail(ISHMEMX_ERR_ARGUMENT, "%s %p is not aligned to the %zu bytes that %s needs", name, address,
-                     elements[type].align, elements[type].name);
+                     elements[type].align, pysh_type_shown(type));
 }
 
 const char *pysh_cmp_symbol(int cmp) {

@@ -29,6 +29,7 @@ enum pysh_family {
 /* For 0 <= type < ISHMEMX_TYPE_COUNT. */
 /* Of a number that may be none: "no type". */
 const char *pysh_type_name(int type);
+const char *pysh_type_shown(int type); /* to a person: with NumPy's name, where that is another */
 size_t pysh_type_nbytes(int type);
 /* For any number; 1 for what is no type. */
 size_t pysh_type_width(int type);

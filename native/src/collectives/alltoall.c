@@ -69,7 +69,8 @@ static int alltoalls_fetch(ishmemx_team_t team, char *dest, const char *source, 
 
 static int alltoalls_direct(ishmemx_team_t team, void *dest, const void *source, ptrdiff_t dest_stride,
                             ptrdiff_t source_stride, size_t nelems, size_t width) {
-    int status = pysh_coll_start(team, "alltoall");
+    uint64_t about = pysh_cell_about(PYSH_CELL_ALLTOALL, 0, 0, nelems * width * (size_t)team->n_pes);
+    int status = pysh_coll_start(team, "alltoall", about);
 
     if (status)
         return status;

@@ -31,7 +31,7 @@ static int broadcast_staged(ishmemx_team_t team, void *dest, const void *source,
     }
     if (team->my_pe == root)
         status = pysh_stage_write(pysh_stage(team), source, nbytes);
-    status = pysh_stage_share(team, "broadcast", nbytes, status, &shared);
+    status = pysh_stage_share_told(team, &call, status, &shared);
     return status ? status : pysh_shared_read(&shared, root, dest, nbytes);
 }
 
@@ -42,7 +42,7 @@ static int broadcast_fetch(ishmemx_team_t team, void *dest, const void *source, 
 }
 
 static int broadcast_direct(ishmemx_team_t team, void *dest, const void *source, size_t nbytes, int root) {
-    int status = pysh_coll_start(team, "broadcast");
+    int status = pysh_coll_start(team, "broadcast", pysh_cell_about(PYSH_CELL_BROADCAST, 0, root, nbytes));
 
     if (status)
         return status;

@@ -13,6 +13,7 @@
 #include "base/state.h"
 #include "base/status.h"
 #include "memory/address.h"
+#include "teams/cells.h"
 #include "teams/gather.h"
 #include "teams/stage.h"
 #include "teams/sync.h"
@@ -65,7 +66,7 @@ int pysh_record_compare(const pysh_call_t *call, const pysh_record_t *mine, cons
                          mine->routine, pysh.pe, other->routine, pe);
     if (mine->type != other->type && strncmp(mine->routine, "alltoall", strlen("alltoall")) != 0)
         return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: %s on PE %d, but %s on PE %d", call->routine,
-                         pysh_type_name(mine->type), pysh.pe, pysh_type_name(other->type), pe);
+                         pysh_type_shown(mine->type), pysh.pe, pysh_type_shown(other->type), pe);
     if (mine->nbytes != other->nbytes)
         return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: %llu bytes on PE %d, but %llu on PE %d", call->routine,
                          (unsigned long long)mine->nbytes, pysh.pe, (unsigned long long)other->nbytes, pe);
@@ -149,12 +150,16 @@ int pysh_coll_check(ishmemx_team_t team, const void *dest, size_t dest_bytes, co
     return status;
 }
 
-int pysh_coll_start(ishmemx_team_t team, const char *what) {
+int pysh_coll_start(ishmemx_team_t team, const char *what, uint64_t about) {
     int status;
 
     if (pysh_passed(team, &status, NULL, 0))
         return status;
-    return pysh_pass(team, pysh_team_sync(team, what), NULL, 0);
+    pysh_cells_tell(team, about);
+    status = pysh_team_sync(team, what);
+    if (!status)
+        status = pysh_cells_compare(team, what, about);
+    return pysh_pass(team, status, NULL, 0);
 }
 
 /* Whatever became of the copies, the sync takes place: the other members are in it. */

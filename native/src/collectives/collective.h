@@ -32,8 +32,9 @@ int pysh_coll_begin(ishmemx_team_t team, const pysh_call_t *call, int status);
 /* Are the arguments of the team's call number `n`, from 0, compared? In checking mode all, else the first. */
 bool pysh_coll_compares(unsigned n);
 /* The first of two meetings, and its end: a sync, whatever `status` what is done between them has, which wins. What is
- * done between must be a step too, as the call may be ended in the second: resume.h. */
-int pysh_coll_start(ishmemx_team_t team, const char *what);
+ * done between must be a step too, as the call may be ended in the second: resume.h. `about`, by pysh_cell_about():
+ * what members must agree on; MISMATCH on all of them else, and then there is no end. */
+int pysh_coll_start(ishmemx_team_t team, const char *what, uint64_t about);
 int pysh_coll_end(ishmemx_team_t team, const char *what, int status);
 /* Checks what every collective checks, then finds dest and source; 0 bytes are not looked for. */
 int pysh_coll_check(ishmemx_team_t team, const void *dest, size_t dest_bytes, const void *source, size_t source_bytes,

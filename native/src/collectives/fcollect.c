@@ -38,7 +38,7 @@ static int fcollect_fetch(ishmemx_team_t team, char *dest, const void *source, s
 }
 
 static int fcollect_direct(ishmemx_team_t team, char *dest, const void *source, size_t nbytes) {
-    int status = pysh_coll_start(team, "fcollect");
+    int status = pysh_coll_start(team, "fcollect", pysh_cell_about(PYSH_CELL_FCOLLECT, 0, 0, nbytes));
 
     if (status)
         return status;

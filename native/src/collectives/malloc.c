@@ -128,7 +128,9 @@ static int mismatch(const char *what, const ask_t *first, const ask_t *other, in
         return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE 0 and PE %d do not both ask for zeroed memory", what, pe);
     return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE 0 asks for %s, PE %d for %s; all PEs give the same %s", what,
                      ask_text(first, one, sizeof one), pe, ask_text(other, two, sizeof two),
-                     first->contents && other->contents ? "shape and dtype" : "size");
+                     !first->contents || !other->contents                                   ? "size"
+                     : strncmp(first->text, "shape", 5) || strncmp(other->text, "shape", 5) ? "arguments"
+                                                                                            : "shape and dtype");
 }
 
 /* A barrier after which all PEs know that they agree; *all_released_p (may be NULL): every PE has

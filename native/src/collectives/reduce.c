@@ -92,9 +92,12 @@ static size_t source_nbytes(const reduction_t *r, size_t n) {
     return n * r->nbytes * (r->scatter ? (size_t)r->team->n_pes : 1);
 }
 
+static uint64_t about_of(const reduction_t *r, size_t n) {
+    return pysh_cell_about(PYSH_CELL_REDUCE, r->op, r->type << 1 | r->scatter, source_nbytes(r, n));
+}
+
 static int reduce_staged(const reduction_t *r, void *dest, const void *source, size_t n) {
-    uint64_t about = pysh_cell_about(PYSH_CELL_REDUCE, r->op, r->type << 1 | r->scatter, source_nbytes(r, n));
-    pysh_celled_t call = {r->name, about, source, source_nbytes(r, n)};
+    pysh_celled_t call = {r->name, about_of(r, n), source, source_nbytes(r, n)};
     pysh_shared_t shared;
     int status = pysh_share(r->team, &call, &shared);
 
@@ -166,7 +169,7 @@ static int reduce_sliced(const reduction_t *r, pysh_place_t dest, pysh_place_t s
 
     if (r->synced)
         return reduce_direct(r, dest, source, n);
-    if ((status = pysh_coll_start(r->team, r->name)))
+    if ((status = pysh_coll_start(r->team, r->name, about_of(r, n))))
         return status;
     if (!pysh_passed(r->team, &status, NULL, 0)) /* not twice: dest may be source */
         status = pysh_pass(r->team, reduce_direct(r, dest, source, n), NULL, 0);

@@ -52,7 +52,8 @@ static int sum_members(const scan_t *scan, const pysh_shared_t *shared, char *ac
 static int scan_piece(const scan_t *scan, void *dest, const void *source, size_t n) {
     _Alignas(PYSH_CACHE_LINE) char acc[2 * PYSH_STAGE_BYTES]; /* twice: an accumulator may be wider */
     _Alignas(PYSH_CACHE_LINE) char copy[PYSH_STAGE_BYTES];
-    pysh_celled_t call = {"scan", pysh_cell_about(PYSH_CELL_SCAN, 0, scan->type, n * scan->nbytes), source,
+    int exclusive = scan->members == scan->team->my_pe;
+    pysh_celled_t call = {"scan", pysh_cell_about(PYSH_CELL_SCAN, exclusive, scan->type, n * scan->nbytes), source,
                           n * scan->nbytes};
     pysh_shared_t shared;
     int status = pysh_share(scan->team, &call, &shared);
@@ -94,11 +95,13 @@ static int scan_sliced(struct ishmemx_request *request) {
                                 .dest = request->dest_place,
                                 .source = request->source_place,
                                 .kind = request->call.op ? PYSH_CHAIN_EXSCAN : PYSH_CHAIN_INSCAN};
+    uint64_t about;
     int status;
 
     if (pysh_chain_serves(chain.team, chain.n, request->width))
         return pysh_chain_run(&chain);
-    if ((status = pysh_coll_start(request->team, "scan")))
+    about = pysh_cell_about(PYSH_CELL_SCAN, request->call.op, request->call.type, request->nelems * request->width);
+    if ((status = pysh_coll_start(request->team, "scan", about)))
         return status;
     if (!pysh_passed(request->team, &status, NULL, 0)) /* not twice: dest may be source */
         status = pysh_pass(request->team, scan_pull(request), NULL, 0);

@@ -15,6 +15,7 @@ enum { PYSH_CELLS = 16, PYSH_CELL_BYTES = 512, PYSH_CELL_HEAD = 16 };
 
 /* What members must agree on, as the collective has it: MISMATCH else. */
 enum { PYSH_CELL_BROADCAST = 1, PYSH_CELL_FCOLLECT, PYSH_CELL_ALLTOALL, PYSH_CELL_REDUCE, PYSH_CELL_SCAN };
+#define PYSH_CELL_MOST_BYTES UINT32_MAX /* that are told from fewer */
 typedef struct pysh_celled {
     const char *what; /* the routine, to those who look */
     uint64_t about;   /* by pysh_cell_about() */
@@ -22,7 +23,8 @@ typedef struct pysh_celled {
     size_t nbytes;
 } pysh_celled_t;
 static inline uint64_t pysh_cell_about(int kind, int op, int number, size_t nbytes) {
-    return (uint64_t)kind << 56 | (uint64_t)(op & 0xff) << 48 | (uint64_t)(number & 0xffff) << 32 | nbytes;
+    return (uint64_t)kind << 56 | (uint64_t)(op & 0xff) << 48 | (uint64_t)(number & 0xffff) << 32 |
+           (nbytes < PYSH_CELL_MOST_BYTES ? nbytes : PYSH_CELL_MOST_BYTES);
 }
 
 /* Can the members of the team send each other so much by cells? All come to the same answer. */
@@ -33,3 +35,9 @@ int pysh_cells_share(ishmemx_team_t team, const pysh_celled_t *call, pysh_place_
 int pysh_cells_spread(ishmemx_team_t team, const pysh_celled_t *call, int root, pysh_place_t *place_p);
 /* All members have met after what they have read so far: what they wrote may be written over. */
 void pysh_cells_synced(ishmemx_team_t team);
+/* A call whose data goes another way, about which members can agree by a cell all the same: tells, before they meet;
+ * and compares, behind that meeting, before this PE is in another. Both do nothing where cells do not serve. */
+void pysh_cells_tell(ishmemx_team_t team, uint64_t about);
+int pysh_cells_compare(ishmemx_team_t team, const char *what, uint64_t about);
+/* Of the members' `roots`, behind their last call: MISMATCH when one is another. */
+int pysh_cells_compare_roots(ishmemx_team_t team, const char *what, const uint16_t *roots);

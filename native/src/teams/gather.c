@@ -115,6 +115,16 @@ int pysh_stage_share(ishmemx_team_t team, const char *what, size_t nbytes, int s
     return status ? status : gathered;
 }
 
+int pysh_stage_share_told(ishmemx_team_t team, const pysh_celled_t *call, int status, pysh_shared_t *shared) {
+    int shared_status;
+
+    pysh_cells_tell(team, call->about);
+    shared_status = pysh_stage_share(team, call->what, call->nbytes, ISHMEMX_OK, shared);
+    if (!shared_status)
+        shared_status = pysh_cells_compare(team, call->what, call->about);
+    return status ? status : shared_status;
+}
+
 int pysh_share(ishmemx_team_t team, const pysh_celled_t *call, pysh_shared_t *shared) {
     int status;
 
@@ -123,7 +133,7 @@ int pysh_share(ishmemx_team_t team, const pysh_celled_t *call, pysh_shared_t *sh
         return pysh_cells_share(team, call, &shared->place);
     }
     status = pysh_stage_write(pysh_stage(team), call->source, call->nbytes);
-    return pysh_stage_share(team, call->what, call->nbytes, status, shared);
+    return pysh_stage_share_told(team, call, status, shared);
 }
 
 pysh_place_t pysh_shared_place(const pysh_shared_t *shared, int member, int *pe_p) {

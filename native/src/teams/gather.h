@@ -17,6 +17,8 @@ typedef struct pysh_shared {
     size_t step; /* from block to block on the own node's head; 0: on each member's stage */
 } pysh_shared_t;
 int pysh_stage_share(ishmemx_team_t team, const char *what, size_t nbytes, int status, pysh_shared_t *shared);
+/* The same of a call on which members agree by cells: MISMATCH where they do not. call->source is not looked at. */
+int pysh_stage_share_told(ishmemx_team_t team, const pysh_celled_t *call, int status, pysh_shared_t *shared);
 /* The same of nbytes from `source` of each, which may be few enough for cells: cells.h. `about`: see there. */
 int pysh_share(ishmemx_team_t team, const pysh_celled_t *call, pysh_shared_t *shared);
 /* Are they few enough to come to each node once? Always, in a team on one. */

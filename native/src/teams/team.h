@@ -33,6 +33,7 @@ struct ishmemx_team {
     int64_t cells;        /* offset there of the ring of cells: cells.h */
     /* Calls by cells: so far; which one this PE gave last; up to which all members have read what they wanted. */
     uint64_t celled, cell_given, cells_met;
+    uint16_t roots;          /* a digest of the broadcasts by cells so far: all members' is the same */
     pysh_resume_t resume;    /* how far the call has come that is under way */
     unsigned compared;       /* calls whose arguments have been compared: see collectives/collective.h */
     _Atomic bool leaving;    /* this PE has told the others that it leaves: it can only go on with that */

@@ -31,6 +31,8 @@ typedef struct request {
     int (*choose)(const struct request *request, const offer_t *all, int *members);
     int a, b, c; /* for choose */
     const int *list;
+    const char *equal; /* what all PEs must give alike, by name, and how many these are; NULL: the list */
+    int n_equal;
     /* May this PE of the parent give other arguments? NULL: no PE may. */
     bool (*may_differ)(const struct request *request, int pe);
     const ishmemx_team_config_t *config;
@@ -41,17 +43,42 @@ typedef struct request {
 static int refused(const request_t *request, const offer_t *all) {
     for (int i = 0; i < request->parent->n_pes; i++)
         if (all[i].status)
-            return pysh_fail(ISHMEMX_ERR_MISMATCH,
-                             "%s: PE %d of the parent refused its arguments; the message is there", request->what, i);
+            return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d refused its arguments; the message is there",
+                             request->what, request->parent->pes[i]);
     return ISHMEMX_OK;
 }
 
-static int split_compare(const request_t *request, const offer_t *mine, const offer_t *all) {
+/* As "start, stride, size 0, 1, 2". */
+static void show_arguments(const request_t *request, const offer_t *offer, char *text, size_t capacity) {
+    size_t used = (size_t)snprintf(text, capacity, "%s ", request->equal);
+
+    for (int i = 0; i < request->n_equal && used < capacity; i++)
+        used += (size_t)snprintf(text + used, capacity - used, "%s%d", i ? ", " : "", (int)offer->equal[i]);
+}
+
+static int tell_arguments(const request_t *request, const offer_t *all, int pe) {
+    const struct ishmemx_team *parent = request->parent;
+    char here[96], there[96];
+
+    if (!request->equal)
+        return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                         "%s: PE %d gave another list of PEs (of %d) than PE %d (of %d); all PEs must give the same",
+                         request->what, parent->pes[pe], (int)all[pe].equal[0], pysh.pe,
+                         (int)all[parent->my_pe].equal[0]);
+    show_arguments(request, &all[parent->my_pe], here, sizeof here);
+    show_arguments(request, &all[pe], there, sizeof there);
+    return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: %s on PE %d, but %s on PE %d; all PEs must give the same",
+                     request->what, here, pysh.pe, there, parent->pes[pe]);
+}
+
+static bool gives_other(const request_t *request, const offer_t *all, int pe) {
+    return memcmp(all[pe].equal, all[request->parent->my_pe].equal, sizeof all->equal) != 0;
+}
+
+static int split_compare(const request_t *request, const offer_t *all) {
     for (int i = 0; i < request->parent->n_pes; i++)
-        if (memcmp(all[i].equal, mine->equal, sizeof mine->equal) &&
-            !(request->may_differ && request->may_differ(request, i)))
-            return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d of the parent gave other arguments than PE %d",
-                             request->what, i, request->parent->my_pe);
+        if (gives_other(request, all, i) && !(request->may_differ && request->may_differ(request, i)))
+            return tell_arguments(request, all, i);
     return ISHMEMX_OK;
 }
 
@@ -86,7 +113,7 @@ static int split_make(const request_t *request, unsigned attempt, const offer_t 
 }
 
 /* Fails on all PEs when it failed on one, SLOT_TAKEN only when nothing else did. */
-static int conclude(const request_t *request, int status, int32_t *all, ishmemx_team_t *team_p) {
+static int conclude(const request_t *request, const offer_t *offers, int status, int32_t *all, ishmemx_team_t *team_p) {
     int32_t mine = status;
     int gathered = pysh_team_gather(request->parent, request->what, &mine, all, sizeof mine);
     bool taken = false;
@@ -99,8 +126,10 @@ static int conclude(const request_t *request, int status, int32_t *all, ishmemx_
     for (int i = 0; !gathered && !status && i < request->parent->n_pes; i++) {
         taken |= all[i] == PYSH_SLOT_TAKEN;
         if (all[i] && all[i] != PYSH_SLOT_TAKEN)
-            status =
-                pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d of the parent could not make its team", request->what, i);
+            status = gives_other(request, offers, i)
+                         ? tell_arguments(request, offers, i)
+                         : pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: PE %d could not make its team; the message is there",
+                                     request->what, request->parent->pes[i]);
     }
     if (gathered) /* its message is the last one */
         status = gathered;
@@ -130,12 +159,12 @@ static int split_once(const request_t *request, offer_t mine, offer_t *all, unsi
     if (status || (status = refused(request, all)))
         return status;
     if (!pysh_passed(parent, &status, team_p, sizeof *team_p)) {
-        if (!(status = split_compare(request, &mine, all)))
+        if (!(status = split_compare(request, all)))
             status = split_make(request, attempt, all, members, team_p);
         pysh_pass(parent, status, team_p, sizeof *team_p);
     }
     if (!pysh_passed(parent, &status, team_p, sizeof *team_p)) {
-        status = conclude(request, status, (int32_t *)members + parent->n_pes, team_p);
+        status = conclude(request, all, status, (int32_t *)members + parent->n_pes, team_p);
         pysh_pass(parent, status, team_p, sizeof *team_p);
     }
     if (pysh_is_unfinished(status))
@@ -246,6 +275,8 @@ int ishmemx_team_split_strided(ishmemx_team_t parent, int start, int stride, int
                          .parent = parent,
                          .choose = choose_strided,
                          .may_differ = strided_is_disjoint,
+                         .equal = "start, stride, size",
+                         .n_equal = 3,
                          .a = start,
                          .b = stride,
                          .c = size,
@@ -285,8 +316,13 @@ static int choose_column(const request_t *request, const offer_t *all, int *memb
 int ishmemx_team_split_2d(ishmemx_team_t parent, int xrange, const ishmemx_team_config_t *xconfig, long xmask,
                           ishmemx_team_t *xteam_p, const ishmemx_team_config_t *yconfig, long ymask,
                           ishmemx_team_t *yteam_p) {
-    request_t request = {
-        .what = "team_split_2d", .parent = parent, .choose = choose_row, .config = xconfig, .mask = xmask};
+    request_t request = {.what = "team_split_2d",
+                         .parent = parent,
+                         .choose = choose_row,
+                         .equal = "xrange",
+                         .n_equal = 1,
+                         .config = xconfig,
+                         .mask = xmask};
     offer_t mine = {.equal = {(uint32_t)xrange}};
     int status;
 

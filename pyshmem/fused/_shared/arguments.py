@@ -162,7 +162,8 @@ def check_tensor(
         told = f", {of} is {names}: they have one dtype" if of else f"; it can be {names}"
         raise TypeError(f"{name} is {tensor.dtype}{told}")
     if dims is not None and tensor.dim() != dims:
-        raise ValueError(f"{name} has size {tuple(tensor.shape)}; it has {dims} dimensions")
+        given = f"{tensor.dim()} dimension{'s' * (tensor.dim() != 1)}"
+        raise ValueError(f"{name} has size {tuple(tensor.shape)}, which is {given}; give it {dims}")
     if lazy := view_of_other_elements(tensor):
         raise ValueError(f"{name} is {lazy}")
     if not tensor.is_contiguous():

@@ -136,7 +136,7 @@ def _check(
     operation: str, x: Any, w: Any, bias: Any, activation: str | None, scale_x: Any, scale_w: Any,
     out_dtype: torch.dtype | None, rows: tuple[int, ...] | None, space: Workspace,
 ) -> _Checked:  # fmt: skip
-    check_tensor("x", x, (*WIDE, FP8), 2)
+    check_tensor("x_shard" if operation == "all_gather_matmul" else "x", x, (*WIDE, FP8), 2)
     _check_weight(x, w)
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation is {activation!r}; it can be None, relu, gelu, silu")

@@ -3,18 +3,26 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any
 
 from ..._core.arrays.checks import StreamLike, place
-from ..._core.library import check, ffi, lib, owned
+from ..._core.library import check, checks_args, ffi, lib, owned
+from ..job import runtime, tracebacks
 from ..job.handles import Handle
-from ..memory import heap
+from ..memory import heap, sites
 from . import stream_waits
 
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 50e-6, 1e-3
+
+
+def _line_here() -> sites.Line:
+    """The program's line."""
+    frame = tracebacks.program_frame(sys._getframe(1))
+    return sites.OWN if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
 class _Held:
@@ -24,12 +32,21 @@ class _Held:
     ended before ``Request.__del__`` could keep them.
     """
 
-    __slots__ = ("__weakref__", "arrays", "cell", "routine")
+    __slots__ = ("__weakref__", "arrays", "cell", "line", "routine", "stream_waits")
 
     def __init__(self, cell: Any, arrays: tuple[Any, ...], routine: str) -> None:
         self.cell = cell  # owns an ishmemx_request_t; 0: there is none
         self.arrays = arrays
         self.routine = routine
+        self.stream_waits = False
+        self.line = _line_here() if checks_args() else None  # that began it
+
+    def warn(self, what: str) -> None:
+        """Once, that nobody has waited for it: at the line that began it, where that is known."""
+        text = f"{self.routine}: its request {what}: dest may have been read before it was there"
+        if self.line is None:
+            text += " (PYSHMEM_CHECK=1 names the line that began it)"
+        warnings.warn_explicit(text, RuntimeWarning, *self.line or _line_here())
 
     @property
     def handle(self) -> int:
@@ -47,7 +64,8 @@ class Request(Handle):
     """A collective that this PE has begun. ``await request`` waits for it in an asyncio program.
 
     It holds the arrays until it is complete. Do not change ``source``, nor look at ``dest``, before
-    that. A request that is dropped before is a ResourceWarning: it still completes, by progress in
+    that. A request that is dropped before, or that nobody has waited for at ``finalize``, is a
+    RuntimeWarning, with the line that began it in checking mode: it still completes, by progress in
     later calls, at the latest in ``finalize``.
     """
 
@@ -96,6 +114,7 @@ class Request(Handle):
         if stream is not None:
             if not self.test():
                 stream_waits.begin(self, self._held.handle, stream)
+                self._held.stream_waits = True
         elif not self._done:
             check(lib.ishmemx_request_wait(self._held.handle))
             self._end()
@@ -126,9 +145,7 @@ class Request(Handle):
             _let_go(held)
             return
         _dropped.append(held)
-        warnings.warn(
-            f"{self!r} was dropped; wait for it", ResourceWarning, stacklevel=2, source=self
-        )
+        held.warn("was dropped, and nobody waited for it")
 
     def __repr__(self) -> str:
         if not hasattr(self, "_held"):
@@ -187,3 +204,15 @@ def _use_of(address: int, nbytes: int) -> str:
 
 
 heap.users.append(_use_of)
+
+
+def _job_ends() -> None:
+    """Tell of requests that the program keeps and has not waited for."""
+    if runtime.ends_in_order():
+        for held in _under_way.difference(_dropped):
+            _dropped.append(held)
+            if not held.stream_waits:
+                held.warn("was not waited for, and finalize completes it")
+
+
+runtime.on_finalize(_job_ends, first=True)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import EnumType
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -26,15 +26,31 @@ from ..._core.library import finished
 _PACKAGE = str(Path(__file__).parents[2])
 
 
+_OURS = "pyshmem.device"
 #: What the host is told that calls a routine of kernels.
-NOT_ON_HOST = (
+_NOT_ON_HOST = (
     "pyshmem.device routines are called from kernels, not from the host, which has its own: "
     "pyshmem.my_pe(), pyshmem.put(...)"
 )
 
 
-def _refuse_host(*_given: Any, **_named: Any) -> None:
-    raise RuntimeError(NOT_ON_HOST)
+def refuse_host(name: str | None = None) -> NoReturn:
+    """RuntimeError, of a routine that no kernel of Numba has called: the host has, or a kernel of Triton.
+
+    ``name``: the routine's, where that is known.
+    """
+    for language in tuple(_running.values()):
+        if language.in_kernel() and language.module != _OURS:
+            called = f"{_OURS}.{name}" if name else f"a routine of {_OURS}"
+            raise RuntimeError(
+                f"{called} is for kernels of Numba, and one of Triton calls it; "
+                + language.instead_of(name or "")
+            )
+    raise RuntimeError(_NOT_ON_HOST)
+
+
+def _refuse_object(made: Any, *_given: Any, **_named: Any) -> NoReturn:
+    refuse_host(getattr(made, "__name__", None))
 
 
 def name_in_kernels(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,7 +58,7 @@ def name_in_kernels(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def routine(*_given: Any, **_named: Any) -> Any:
-        _refuse_host()
+        refuse_host(function.__name__)
 
     return routine
 
@@ -50,7 +66,7 @@ def name_in_kernels(function: Callable[..., Any]) -> Callable[..., Any]:
 def of_kernels(made: Any, doc: str | None) -> Any:
     """A routine that is an object of the compiler's, which knows no words for the host that calls it."""
     plain = type(made)
-    made.__class__ = type(plain.__name__, (plain,), {"__call__": _refuse_host})
+    made.__class__ = type(plain.__name__, (plain,), {"__call__": _refuse_object})
     made.__doc__, made.__module__ = doc, "pyshmem.device"
     return made
 
@@ -68,6 +84,17 @@ class Language(NamedTuple):
             if found in there:
                 return f"in kernels use {self.module}.{found}"
         return "kernels have none like it: call it before the launch or after it"
+
+    def instead_of(self, name: str) -> str:
+        """What these kernels write in place of another language's routine of this name."""
+        there = getattr(sys.modules.get(self.module), "__all__", ())
+        plain = name
+        for scope in ("_work_group", "_warp", "_block"):
+            plain = plain.removesuffix(scope)
+        for found in (name, plain, plain.removesuffix("_all"), plain.removesuffix("_nbi")):
+            if found in there:
+                return f"there it is {self.module}.{found}"
+        return f"there the routines are {self.module}'s, which has none of this name"
 
 
 #: The launches that run, and their languages.

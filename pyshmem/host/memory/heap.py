@@ -123,7 +123,7 @@ def allocate(
 ) -> Any:
     """An array of ``shape``; the one place that takes new memory from a heap.
 
-    ``routine`` is what the user called, for errors and reports. ``values``, if any, are what the
+    ``routine`` is what the user called, for errors and reports, where no other of the library's did. ``values``, if any, are what the
     elements are set to, as an assignment to all of them would. ``what_for`` is what the caller makes
     of it, where that is another array: members compare it in place of shape and dtype.
     """
@@ -144,9 +144,12 @@ def allocate(
         return SymmetricArray(extents, kind, buffer=_nothing_on(number))
     cell = owned(lib.end_block)
     name, line = names.name_here() if names.compared() else ("", sites.OWN)
+    called, own = sites.routine_here(routine)
+    if own and not what_for:  # of its shape the program knows nothing
+        what_for = f"{nbytes} bytes of working memory"
     contents = what_for.encode() or _contents(extents, kind)
     contents += f"\n{name}".encode() if name else b""
-    what = routine.encode(), contents, number, nbytes, align
+    what = called.encode(), contents, number, nbytes, align
     if values is _NONE and not zero and unset is not None:
         check(lib.ishmemx_malloc_filled(*what, unset.ctypes.data, unset.nbytes, cell))
     elif values is _NONE:

@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..._core.library import HEAPS, lib, size_text
 from ..job import tracebacks
@@ -19,6 +19,8 @@ OWN: Line = ("(pyshmem)", 0)
 
 #: Through these a program's own calls come; any other file of the package calls for itself.
 _THROUGH = ("host/memory/", "host/observe/", "check/", "interop/", "_torch/tensors.py")
+#: Packages whose routines programs call by these names; what stands around a routine has other names.
+_CALLED = ("fused", "triton", "device", "gluon", "streams")
 #: Lines of which ``finalize`` warns, the largest first.
 _MOST = 10
 
@@ -53,6 +55,30 @@ def frame_here() -> FrameType | None:
             return None
         frame = frame.f_back
     return tracebacks.program_frame(frame)
+
+
+def _module_of(file: str) -> Any:
+    """The module by whose name programs call what is in a file of the package."""
+    part = file.partition("/")[0]
+    return sys.modules.get(f"pyshmem.{part}" if part in _CALLED else "pyshmem")
+
+
+def routine_here(routine: str) -> tuple[str, bool]:
+    """What the program has called, and whether that allocates for itself.
+
+    ``routine``: that the array is made by, which is what the program called where it made it itself.
+    """
+    frame, entered, own = sys._getframe(1), "", False
+    program = tracebacks.program_frame(frame)
+    while frame is not None and frame is not program:
+        code = frame.f_code
+        if code.co_filename.startswith(tracebacks.PACKAGE):
+            file = code.co_filename.removeprefix(tracebacks.PACKAGE)
+            own = own or not file.startswith(_THROUGH)
+            if own and code.co_name in getattr(_module_of(file), "__all__", ()):
+                entered = code.co_name
+        frame = frame.f_back  # type: ignore[assignment, unused-ignore]
+    return entered if own and entered else routine, own
 
 
 def line_here() -> Line:

@@ -305,9 +305,8 @@ def context_of(ctx: Context | None) -> Context:
     if ctx is None:
         return CTX_DEFAULT
     if not isinstance(ctx, Context):
-        of_a_pe = "; of one PE's operations it is pe_quiet([pe])" if isinstance(ctx, int) else ""
-        of_a_team = "; team.create_ctx() makes one" if isinstance(ctx, Team) else ""
-        raise TypeError(f"ctx is {ctx!r} ({type(ctx).__name__}), not a context{of_a_pe}{of_a_team}")
+        made = "team.create_ctx()" if isinstance(ctx, Team) else "pyshmem.Context()"
+        raise TypeError(f"ctx is {ctx!r} ({type(ctx).__name__}), not a context; {made} makes one")
     return ctx
 
 

@@ -28,7 +28,7 @@ from ..._foreign.environment import lend_data_ptr
 from ...host import faults
 from ...host.collectives.agreement import must_agree
 from ...host.job import runtime
-from ...host.memory import creation
+from ...host.memory import creation, heap
 from ...host.observe import stages
 from ...host.teams.contexts import slot_of
 
@@ -159,11 +159,14 @@ def wrap(array: Any, *, symmetric: bool | None = None) -> Wrapped:
     return Wrapped(array, symmetric)
 
 
-def new_words(header: list[int], before: int, per_pe: int) -> Any:
-    """A symmetric array of int64 zeros on the device heap that starts with ``header``. Collective."""
+def new_words(header: list[int], before: int, per_pe: int, what_for: str = "") -> Any:
+    """A symmetric array of int64 zeros on the device heap that starts with ``header``. Collective.
+
+    ``what_for``: what the program has given, which members compare.
+    """
     words = np.zeros(before + per_pe * (runtime.current().n_pes + 1), np.int64)
     words[: len(header)] = header
-    return creation.array(words, heap="device")
+    return heap.allocate("array", words.shape, np.int64, "device", values=words, what_for=what_for)
 
 
 def symmetric(values: np.ndarray) -> Wrapped:

@@ -252,7 +252,7 @@ def test_a_dropped_request_warns_and_completes(job, make):
     pyshmem.sync_nb().wait()
     pyshmem.barrier_all()
     assert (dest == 2 * job.n_pes).all()
-    assert all(w.category is ResourceWarning and "dropped" in str(w.message) for w in caught)
+    assert all(w.category is RuntimeWarning and "dropped" in str(w.message) for w in caught)
 
 
 def test_an_array_is_not_given_back_while_a_request_uses_it(job):
@@ -284,7 +284,7 @@ def test_a_request_in_a_garbage_cycle_completes_with_its_arrays(job, make):
         cycle.append(cycle)
         del dest
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
+            warnings.simplefilter("ignore", RuntimeWarning)
             del cycle
             gc.collect()
         kept = seen()  # until its last member, PE 0, has begun

@@ -25,7 +25,7 @@ from numba.cuda.simulator import kernelapi
 
 from ...._core.library import lib
 from ...._foreign.numba_simulator import push_context
-from ....host.kernels.host_only import NOT_ON_HOST, Language, refused, stand_ins_in
+from ....host.kernels.host_only import Language, refuse_host, refused, stand_ins_in
 from .arrays import KernelLocal, KernelShared
 
 WARP = 32
@@ -330,11 +330,11 @@ def running_here() -> SimThread | None:
 _LANGUAGE = Language("pyshmem.device", lambda: running_here() is not None)
 
 
-def current() -> SimThread:
-    """The running CUDA thread."""
+def current(routine: str | None = None) -> SimThread:
+    """The running CUDA thread. ``routine``: what a kernel has called, for who calls it elsewhere."""
     thread = running.thread
     if thread is None:
-        raise RuntimeError(NOT_ON_HOST)
+        refuse_host(routine)
     return thread
 
 

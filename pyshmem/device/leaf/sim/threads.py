@@ -202,6 +202,7 @@ def public_routine(function: Any) -> Any:
 
     @functools.wraps(function)
     def public(*arguments: Any, **named: Any) -> Any:
+        thread = greenlets.current(name)
         for position, parameter, default in whole:
             given = (
                 arguments[position] if position < len(arguments) else named.get(parameter, default)
@@ -226,7 +227,6 @@ def public_routine(function: Any) -> Any:
                 raise TypeError(f"{name}: {parameter}: {not_an_array(what)}")
             if is_written and not given.flags.writeable:
                 raise ValueError(read_only(name, parameter))
-        thread = greenlets.current()
         outer, thread.routine = thread.routine, name
         try:
             if named or not _OTHER_INTEGERS.isdisjoint(map(type, arguments)):
