@@ -353,11 +353,14 @@ def size_text(nbytes: int) -> str:
     return f"{size:.1f}".removesuffix(".0") + f" {unit}"
 
 
-def parse_size(size: int | str) -> int:
-    """Bytes of ``4096`` or ``"1.5G"``."""
+def parse_size(size: int | str, name: str = "") -> int:
+    """Bytes of ``4096`` or ``"1.5G"``. ``name``: of the argument, for errors."""
     if isinstance(size, str):
         parsed = ffi.new("int64_t *")
-        check(lib.ishmemx_parse_size(size.encode(), parsed))
+        try:
+            check(lib.ishmemx_parse_size(size.encode(), parsed))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}" if name else str(error)) from None
         return int(parsed[0])
     refuse_masked(size, "a size")
     try:

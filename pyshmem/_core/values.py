@@ -70,6 +70,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def with_article(name: str) -> str:
+    """``an int``, ``a list``: the name of a type in a sentence."""
+    return f"{'an' if name[:1] in tuple('aeioAEIO') else 'a'} {name}"
+
+
 def outside(dtype: np.dtype[Any], value: Any, name: str, limits: str = "") -> OverflowError:
     """The error of a value that the dtype cannot hold."""
     return OverflowError(f"{name} {shown(value)} is outside {dtype}{limits and f' ({limits})'}")
@@ -79,6 +84,8 @@ def unfit(dtype: np.dtype[Any], value: Any, name: str) -> TypeError:
     """The error of a value that is none of the dtype's."""
     cut = isinstance(value, (float, np.floating)) and dtype.kind in "iu"
     way = f"; int({shown(value)}) is a whole number" if cut else ""
+    if isinstance(value, (list, tuple)):
+        way = "; give one value"
     return TypeError(
         f"{name} is {shown(value)} ({type(value).__name__}); the array's dtype is {dtype}{way}"
     )

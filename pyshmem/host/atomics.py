@@ -129,7 +129,7 @@ def _change(
     """An operation that fetches nothing."""
     address, kind = target(dest, "dest", writable=True)
     if kind.atomic is None:
-        raise unsupported_dtype(f"atomic {op}", kind, ATOMIC_FAMILY[op])
+        raise unsupported_dtype(f"atomic_{op}", kind, ATOMIC_FAMILY[op])
     if stream is not None:
         what = _OP[op], kind.element, address, bits_of(kind, value), 0, pe_number(pe), 0
         run(lib.ishmemx_atomic_on_stream, handle_of(ctx), *what, stream_handle(stream))
@@ -150,7 +150,7 @@ def _fetch(op: str, dest: AnyArray, value: Any, pe: int, ctx: Context | None) ->
     changes = op != "fetch"
     address, kind = target(dest, "dest" if changes else "source", writable=changes)
     if kind.atomic_fetch is None:
-        raise unsupported_dtype(f"atomic {op}", kind, ATOMIC_FAMILY[op])
+        raise unsupported_dtype(f"atomic_{op}", kind, ATOMIC_FAMILY[op])
     if type(value) is not kind.plain:
         value = kind.scalar(value, "value")
     handle, pe = handle_of(ctx), pe_number(pe)
@@ -171,7 +171,7 @@ def _start(
     changes = op != "fetch"
     address, kind = target(dest, "dest" if changes else "source", writable=changes)
     if kind.element < 0 or ATOMIC_FAMILY[op] not in ELEMENTS[kind.element].families:
-        raise unsupported_dtype(f"atomic {op}", kind, ATOMIC_FAMILY[op])
+        raise unsupported_dtype(f"atomic_{op}", kind, ATOMIC_FAMILY[op])
     slot, capacity, fetched = place(fetch, "fetch", symmetric=False, writable=True)
     if fetched is not kind:
         raise TypeError(f"fetch has dtype {fetched.dtype}, dest has dtype {kind.dtype}")
@@ -402,7 +402,7 @@ def atomic_compare_swap(
     """
     address, kind = target(dest, "dest", writable=True)
     if kind.compare_swap is None:
-        raise unsupported_dtype("atomic compare_swap", kind, ATOMIC_FAMILY["compare_swap"])
+        raise unsupported_dtype("atomic_compare_swap", kind, ATOMIC_FAMILY["compare_swap"])
     cond, value = kind.scalar(cond, "cond"), kind.scalar(value, "value")
     handle, pe = handle_of(ctx), pe_number(pe)
     try:

@@ -79,7 +79,8 @@ _WHAT = {
     "PYSHMEM_P2P_ATOMICS is owner): Numba kernels and the host ask that PE for them, Triton's "
     "cannot; use signals that are set",
     FAULT_CHANNEL: "two groups of this PE are in collectives of one team at a time (slot {a}); "
-    "give each a channel of its own: team.channels(n)",
+    "threads that belong together call the routine of all of them, as sum_reduce_work_group, or one of "
+    "them calls it; groups that are apart take a channel each: team.channels(n)",
     FAULT_STRIDE: "stride {a} is less than 1, or than the block of {b}; nothing was transferred",
 }
 
@@ -122,6 +123,8 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
         return f"a kernel's {request} without a reply failed on the host: {proxy_error()}"
     number = fault["op"] & ((1 << ROUTINE_BITS) - 1)
     op = ROUTINES[number] if number < len(ROUTINES) else f"operation {number}"
+    if op == "reduce":
+        op = "reduce (as sum_reduce, max_reduce)"
     where = (
         f"in kernel {kernel}, block {fault['block']}, thread {fault['thread']}: device routine {op}"
     )

@@ -29,7 +29,7 @@ def fence(ctx: Context | None = None, *, stream: StreamLike = None) -> None:
     if stream is not None:
         run(lib.ishmemx_quiet_on_stream, stream_handle(stream))
         return
-    context_of(ctx).fence()
+    context_of(ctx, True).fence()
 
 
 @fast("quiet")
@@ -48,7 +48,7 @@ def quiet(ctx: Context | None = None, *, stream: StreamLike = None) -> None:
     if stream is not None:
         run(lib.ishmemx_quiet_on_stream, stream_handle(stream))
         return
-    context_of(ctx).quiet()
+    context_of(ctx, True).quiet()
 
 
 def pe_quiet(pes: Iterable[SupportsIndex], ctx: Context | None = None) -> None:

@@ -89,8 +89,8 @@ def test_both_sides_hear_what_the_other_called(
     assert "no error" not in done.stdout
 
 
-#: Behind the first 32: by cells, by the stage, and straight from the sources. What PE 0 calls, what the others do, and
-#: what the message names of both.
+#: Behind the first 32: by cells, by the stage, and straight from the sources. What PE 0 calls, what the
+#: others do, and what the message names of both.
 LATE = {
     "dtype": (
         "sum_reduce(g[:8], f[:8])",

@@ -199,7 +199,7 @@ def test_mistakes_are_told_before_anything_starts() -> None:
         pyshmem.launch(from_the_left, 0)
     with pytest.raises(ValueError, match="timeout is nan"):
         pyshmem.launch(pyshmem.my_pe, 2, timeout=float("nan"))
-    with pytest.raises(TypeError, match="function is a int"):
+    with pytest.raises(TypeError, match="function is an int"):
         pyshmem.launch(7, 1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="output is 'files'"):
         pyshmem.launch(from_the_left, 1, output="files")

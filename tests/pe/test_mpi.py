@@ -74,7 +74,7 @@ MISTAKES = """
 try:
     pyshmem.init(comm=3)
 except TypeError as error:
-    assert "comm is a int" in str(error)
+    assert "comm is an int" in str(error)
 with pyshmem.init(comm=world) as job:
     for comm in (MPI.COMM_SELF,) if world.size > 1 else ():
         try:

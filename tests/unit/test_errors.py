@@ -334,7 +334,7 @@ def test_what_ends_a_thread_is_told_in_the_programs_lines() -> None:
     files = [line for line in lines if line.lstrip().startswith("File")]
     assert files[-1] == '  File "<string>", line 5, in work'
     assert not any("pyshmem/" in line for line in files)
-    assert "TypeError: source is a list, not an array: give np.asarray(source)" in lines
+    assert "TypeError: source is a list, not an array: give np.asarray(source, dest.dtype)" in lines
     assert lines[-1].startswith("it is called so: pyshmem.put(dest, source, pe, ")
 
 

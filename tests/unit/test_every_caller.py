@@ -253,9 +253,9 @@ NO_ARRAYS: dict[str, tuple[Any, str]] = {
     "list": ([1, 2, 3, 4], r"is a list, not an array: give (np\.asarray|pyshmem\.array)\("),
     "bytes": (bytes(32), r"is a bytes: give np\.frombuffer\("),
     "bytearray": (bytearray(32), r"is a bytearray: give np\.frombuffer\("),
-    "array.array": (array.array("q", [1] * 4), r"is a array\.array: give np\.frombuffer\("),
+    "array.array": (array.array("q", [1] * 4), r"is an array\.array: give np\.frombuffer\("),
     "ctypes": ((ctypes.c_int64 * 4)(), r"is a .*_Array_4: give np\.frombuffer\("),
-    "int": (4, "is a int, not an array$"),
+    "int": (4, "is an int, not an array$"),
     "set": ({1}, "is a set, not an array$"),
     "None": (None, "is None, not an array$"),
 }  # fmt: skip

@@ -49,6 +49,16 @@ pysh_record_t pysh_record_of(const pysh_call_t *call, int status) {
     return record;
 }
 
+static int tell_sizes(const pysh_call_t *call, const pysh_record_t *mine, const pysh_record_t *other, int pe) {
+    unsigned long long here = mine->nbytes, there = other->nbytes, width = pysh_type_width(mine->type);
+    char elements[64] = "";
+
+    if (strstr(mine->routine, "reduce") || strstr(mine->routine, "scan")) /* those have a type */
+        snprintf(elements, sizeof elements, " (%llu and %llu elements)", here / width, there / width);
+    return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: %llu bytes on PE %d, but %llu on PE %d%s; all PEs must give as many",
+                     call->routine, here, pysh.pe, there, pe, elements);
+}
+
 int pysh_record_compare(const pysh_call_t *call, const pysh_record_t *mine, const pysh_record_t *other, int pe) {
     if (!memcmp(mine, other, sizeof *mine))
         return ISHMEMX_OK;
@@ -65,14 +75,13 @@ int pysh_record_compare(const pysh_call_t *call, const pysh_record_t *mine, cons
                          "%s on PE %d, but %s on PE %d; all PEs must call the same ones in the same order",
                          mine->routine, pysh.pe, other->routine, pe);
     if (mine->type != other->type && strncmp(mine->routine, "alltoall", strlen("alltoall")) != 0)
-        return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: %s on PE %d, but %s on PE %d", call->routine,
-                         pysh_type_shown(mine->type), pysh.pe, pysh_type_shown(other->type), pe);
+        return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: %s on PE %d, but %s on PE %d; all PEs must give one type",
+                         call->routine, pysh_type_shown(mine->type), pysh.pe, pysh_type_shown(other->type), pe);
     if (mine->nbytes != other->nbytes)
-        return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: %llu bytes on PE %d, but %llu on PE %d", call->routine,
-                         (unsigned long long)mine->nbytes, pysh.pe, (unsigned long long)other->nbytes, pe);
+        return tell_sizes(call, mine, other, pe);
     if (mine->root != other->root)
-        return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: root %d on PE %d, but %d on PE %d", call->routine, mine->root,
-                         pysh.pe, other->root, pe);
+        return pysh_fail(ISHMEMX_ERR_MISMATCH, "%s: root %d on PE %d, but %d on PE %d; all PEs must give one",
+                         call->routine, mine->root, pysh.pe, other->root, pe);
     if (mine->dest != other->dest || mine->source != other->source)
         return pysh_fail(ISHMEMX_ERR_MISMATCH,
                          "%s: %s is another array on PE %d than on PE %d; all PEs must give the same symmetric one",

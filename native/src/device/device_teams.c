@@ -243,7 +243,7 @@ int ishmemx_ctx_team_slot(ishmemx_ctx_t ctx, int *slot) {
     PYSH_ENTER();
     if (!ctx)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT,
-                         "the context is invalid (a null handle): destroyed, by itself or with its team?");
+                         "the context was destroyed, by itself or with its team (SHMEM_CTX_INVALID)");
     if (ctx->guarded && (status = pysh_ctx_guard(ctx)))
         return status;
     *slot = ctx->team->slot;

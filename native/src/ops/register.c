@@ -116,9 +116,9 @@ static int compare(ishmemx_team_t team, const offer_t *all) {
                              (int)sizeof all[i].text, all[i].text);
     for (int i = 0; i < team->n_pes; i++) {
         if (all[i].nbytes != mine->nbytes)
-            return pysh_fail(ISHMEMX_ERR_MISMATCH, "register: %llu bytes on PE %d, but %llu on PE %d",
-                             (unsigned long long)mine->nbytes, pysh.pe, (unsigned long long)all[i].nbytes,
-                             team->pes[i]);
+            return pysh_fail(
+                ISHMEMX_ERR_MISMATCH, "register: %llu bytes on PE %d, but %llu on PE %d; all PEs must register as many",
+                (unsigned long long)mine->nbytes, pysh.pe, (unsigned long long)all[i].nbytes, team->pes[i]);
         if (all[i].on_gpu != mine->on_gpu)
             return pysh_fail(ISHMEMX_ERR_MISMATCH, "register: memory of the %s on PE %d, but of the %s on PE %d",
                              mine->on_gpu ? "GPU" : "host", pysh.pe, all[i].on_gpu ? "GPU" : "host", team->pes[i]);

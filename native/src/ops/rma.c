@@ -32,7 +32,7 @@ int pysh_ctx_pe(ishmemx_ctx_t ctx, int pe, int *world_p) {
 
     if (!ctx)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT,
-                         "the context is invalid (a null handle): destroyed, by itself or with its team?");
+                         "the context was destroyed, by itself or with its team (SHMEM_CTX_INVALID)");
     if (__builtin_expect(ctx->guarded, 0)) {
         int status = pysh_ctx_guard(ctx);
         if (status)

@@ -128,7 +128,7 @@ int ishmemx_ctx_get_team(ishmemx_ctx_t ctx, ishmemx_team_t *team_p) {
     PYSH_ENTER();
     if (!ctx)
         return pysh_fail(ISHMEMX_ERR_ARGUMENT,
-                         "the context is invalid (a null handle): destroyed, by itself or with its team?");
+                         "the context was destroyed, by itself or with its team (SHMEM_CTX_INVALID)");
     if (ctx->dead)
         return pysh_ctx_guard(ctx);
     *team_p = ctx->team;

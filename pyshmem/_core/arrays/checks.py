@@ -19,7 +19,7 @@ import numpy as np
 from .. import errors, other_names
 from ..dtypes import Kind, as_dtype, integer_of, kind_of, nelems_of
 from ..library import HEAPS, ffi, lib, not_initialized
-from ..values import is_integer
+from ..values import is_integer, with_article
 from . import cupy_arrays, dlpack, tensors
 
 _HEAP_NAMES = {number: name for name, number in HEAPS.items()}
@@ -265,7 +265,8 @@ def _any_address() -> int:
 def _no_longer(name: str, why: str) -> Exception:
     if not lib.ishmemx_initialized():
         return errors.NotInitialized(
-            f"{name} was made in a job that has ended; make it again after init"
+            f"{name} was made in a job that has ended, by finalize or the end of its `with` block: move "
+            "this line before that, or make it again after init"
         )
     return ValueError(f"{name} cannot be used any more: {why}")
 
@@ -364,9 +365,8 @@ def _named(given: Any) -> str:
     package = sys.modules.get("pyshmem")
     if getattr(package, kind.__name__, None) is kind:
         return f"a pyshmem.{kind.__name__}"
-    if kind.__module__ == "builtins":
-        return f"{'an' if kind.__name__[0] in 'aeiou' else 'a'} {kind.__name__}"
-    return f"a {kind.__module__}.{kind.__name__}"
+    builtin = kind.__module__ == "builtins"
+    return with_article(kind.__name__ if builtin else f"{kind.__module__}.{kind.__name__}")
 
 
 #: What has an array, by its class, and where.
@@ -393,8 +393,11 @@ def _no_array(given: Any, name: str, symmetric: bool) -> TypeError:
         memoryview(given)
     except TypeError:
         sequence = hasattr(given, "__len__") and not isinstance(given, (str, dict, set, frozenset))
+        of_dest = ", dest.dtype" if name == "source" and not symmetric else ""
         maker = "pyshmem.array" if symmetric else "np.asarray"  # the latter is out of peers' reach
-        return TypeError(f"{what}, not an array{f': give {maker}({name})' if sequence else ''}")
+        return TypeError(
+            f"{what}, not an array{f': give {maker}({name}{of_dest})' if sequence else ''}"
+        )
     typed = "" if isinstance(given, memoryview) else ", dtype=..."
     return TypeError(f"{what}: give np.frombuffer({name}{typed}), which is an array of its memory")
 
@@ -603,6 +606,6 @@ def stream_handle(stream: StreamLike) -> int:
     if "simulator" in type(stream).__module__ or "simulator" in getattr(stream, "__module__", ""):
         return 0
     raise TypeError(
-        f"stream is a {type(stream).__name__}; give an int, a CuPy, torch or Numba stream, or an "
-        "object with __cuda_stream__"
+        f"stream is {with_article(type(stream).__name__)}; give an int, a stream of CuPy, torch or "
+        "Numba, or an object with __cuda_stream__"
     )

@@ -62,7 +62,7 @@ def _agree(p: Problem, algorithm: str | None) -> None:
         "unfused_can": not layout_of(p),
     }  # fmt: skip
     if p.operation != "all_gather_matmul":
-        p.space.agree(p.operation, x_rows=p.rows, n=p.n, **facts)
+        p.space.agree(p.operation, x_rows=p.rows, w_columns=p.n, **facts)
     else:
         p.space.agree_on_rows(p.operation, p.rows, k=p.k, **facts)
     p.plans["agreed", algorithm] = True

@@ -47,7 +47,10 @@ def _check_dispatch(
     if not hasattr(n_experts, "__index__"):
         raise TypeError(f"n_experts is {n_experts!r} ({type(n_experts).__name__}), not an integer")
     if n_experts < 1 or n_experts % space.n_pes:
-        raise ValueError(f"{n_experts} experts cannot be spread evenly over {space.n_pes} PEs")
+        raise ValueError(
+            f"n_experts is {n_experts}, and {n_experts} experts cannot be spread evenly over "
+            f"{space.n_pes} PEs: give a multiple of {space.n_pes}"
+        )
     if mode not in ("throughput", "decode"):
         raise ValueError(f"mode is {mode!r}; it can be 'throughput' or 'decode'")
     if quantize is not None and quantize not in tuple(FORMATS):

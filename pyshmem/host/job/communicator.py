@@ -13,6 +13,7 @@ from typing import Any
 
 from ..._core.errors import UnsupportedError
 from ..._core.library import ffi, lib
+from ..._core.values import with_article
 
 
 def place_in(comm: Any, config: Any) -> Any:
@@ -65,8 +66,8 @@ def rank_and_size(comm: Any) -> tuple[int, int]:
         return int(comm.Get_rank()), int(comm.Get_size())
     except AttributeError:
         raise TypeError(
-            f"comm is a {type(comm).__name__}; give a communicator of mpi4py, or an object with "
-            "Get_rank, Get_size, bcast and allgather"
+            f"comm is {with_article(type(comm).__name__)}; give a communicator of mpi4py, or an object "
+            "with Get_rank, Get_size, bcast and allgather"
         ) from None
 
 

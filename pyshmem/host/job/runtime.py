@@ -245,9 +245,9 @@ def _start(
         tell_misspelt(os.environ)
     kept = None if comm is None else communicator.place_in(comm, config)
     if heap_size is not None:
-        config.heap_bytes = parse_size(heap_size)
+        config.heap_bytes = parse_size(heap_size, "heap_size")
     if device_heap_size is not None:
-        config.device_heap_bytes = parse_size(device_heap_size)
+        config.device_heap_bytes = parse_size(device_heap_size, "device_heap_size")
         config.device_heap_given = 1
     if comm is None:
         joining.join(config.pe, config.n_pes, config.init_timeout_ns * 1e-9)

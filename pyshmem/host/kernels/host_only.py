@@ -35,7 +35,7 @@ _NOT_ON_HOST = (
 
 
 def refuse_host(name: str | None = None) -> NoReturn:
-    """RuntimeError, of a routine that no kernel of Numba has called: the host has, or a kernel of Triton.
+    """RuntimeError, of a routine that no kernel of Numba calls: the host does, or a kernel of Triton.
 
     ``name``: the routine's, where that is known.
     """

@@ -28,6 +28,7 @@ from ..._core.arrays.checks import gone, heap_number, masked, place, remember, r
 from ..._core.arrays.types import AnyArray, DeviceArray
 from ..._core.dtypes import DTypeLike, as_dtype, kind_of, nelems_of
 from ..._core.library import check, checks_args, ffi, lib, owned
+from ..._core.values import with_article
 from ..job import runtime
 from . import names, sites
 from .sites import HeapSite
@@ -123,9 +124,10 @@ def allocate(
 ) -> Any:
     """An array of ``shape``; the one place that takes new memory from a heap.
 
-    ``routine`` is what the user called, for errors and reports, where no other of the library's did. ``values``, if any, are what the
-    elements are set to, as an assignment to all of them would. ``what_for`` is what the caller makes
-    of it, where that is another array: members compare it in place of shape and dtype.
+    ``routine`` is what the user called, for errors and reports, where no other routine of the library
+    allocates for itself. ``values``, if any, are what the elements are set to, as an assignment to all
+    of them would. ``what_for`` is what the caller makes of it, where that is another array: members
+    compare it in place of shape and dtype.
     """
     number = heap_number(heap)
     job = runtime.current()
@@ -429,5 +431,5 @@ def to_numpy(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
         RuntimeError
     ) as error:  # torch's: elements that are not what its memory has, or no memory
         raise TypeError(
-            f"array is a {type(array).__name__} without such elements: {error}"
+            f"array is {with_article(type(array).__name__)} without such elements: {error}"
         ) from error

@@ -9,6 +9,7 @@ from typing import Any
 from ..._core.arrays.checks import place, registered_tensors
 from ..._core.dtypes import as_dtype
 from ..._core.library import check, lib
+from ..._core.values import with_article
 from ..job import runtime
 from ..teams.arguments import refuse_team
 from ..teams.team import TEAM_WORLD, Team
@@ -133,7 +134,7 @@ def unregister(registration: Registration) -> None:
     runtime.current()
     if not isinstance(registration, Registration):
         raise TypeError(
-            f"registration is a {type(registration).__name__}; give what register returned"
+            f"registration is {with_article(type(registration).__name__)}; give what register returned"
         )
     address, nbytes = registration._place
     if _kept.get(address) is not registration:

@@ -300,13 +300,16 @@ CTX_DEFAULT: Context = _default()
 _DEFAULT_HANDLE = CTX_DEFAULT.handle
 
 
-def context_of(ctx: Context | None) -> Context:
-    """The context of an operation whose argument ``ctx`` is this."""
+def context_of(ctx: Context | None, waits: bool = False) -> Context:
+    """The context of an operation whose argument ``ctx`` is this; ``waits``: for those before it."""
     if ctx is None:
         return CTX_DEFAULT
     if not isinstance(ctx, Context):
         made = "team.create_ctx()" if isinstance(ctx, Team) else "pyshmem.Context()"
-        raise TypeError(f"ctx is {ctx!r} ({type(ctx).__name__}), not a context; {made} makes one")
+        way = f"{made} makes one"
+        if waits and isinstance(ctx, int):
+            way = "of one PE's operations it is pe_quiet([pe])"
+        raise TypeError(f"ctx is {ctx!r} ({type(ctx).__name__}), not a context; {way}")
     return ctx
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, SupportsIndex, cast
 
-from ..._core import other_names
+from ..._core import errors, other_names
 from ..._core.arrays.checks import StreamLike, place, stream_handle
 from ..._core.arrays.peer_views import view_of_peer
 from ..._core.arrays.types import AnyArray
@@ -293,12 +293,23 @@ class Team(Handle):
         if n < 1:
             raise ValueError(f"n is {n}; a team has at least channel 0")
         while len(self._channels) < n - 1:
-            row = self.split_strided(0, 1, self.n_pes())
-            assert row is not None
+            row = self._new_channel(n)
             row._name = f"{self._name}, channel {len(self._channels) + 1}"
             self._channels.append(row)
         rows = (self, *self._channels[: n - 1])
         return tuple(Channel(self, index, row) for index, row in enumerate(rows))
+
+    def _new_channel(self, n: int) -> Team:
+        try:
+            row = self.split_strided(0, 1, self.n_pes())
+        except errors.HeapExhausted as error:
+            has = len(self._channels) + 1
+            raise type(error)(
+                f"channels: n is {n}, and after {has} of them no place is left: the teams of a job and "
+                "their channels, but for channel 0, have 64 places together"
+            ) from None
+        assert row is not None
+        return row
 
     def create_ctx(self, options: int = 0) -> Context:
         """Make a context whose PE numbers are this team's; the same as ``Context(options, self)``.

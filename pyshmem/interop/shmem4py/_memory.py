@@ -14,7 +14,7 @@ from ..._core.arrays.checks import SymmetricArray
 from ..._core.dtypes import as_dtype
 from ..._core.library import ffi
 from ..._core.type_table import TYPENAMES
-from ..._core.values import fitting
+from ..._core.values import fitting, with_article
 from ...host.memory.creation import alignment_of
 from ...host.memory.heap import allocate
 
@@ -77,7 +77,7 @@ def _alloc(
 def fromalloc(mem: memoryview, shape: Any = None, dtype: Any = None, order: str = "C") -> Any:
     """Memory of ``alloc`` as an array."""
     if not isinstance(mem, memoryview) or not isinstance(mem.obj, SymmetricArray):
-        raise TypeError(f"mem is a {type(mem).__name__}, not what alloc returns")
+        raise TypeError(f"mem is {with_article(type(mem).__name__)}, not what alloc returns")
     start = _address(np.asarray(mem)) - _address(mem.obj) if mem.nbytes else 0
     typed: Any = mem.obj[start : start + mem.nbytes].view(as_dtype(dtype))
     return typed if shape is None else typed.reshape(shape, order=order)

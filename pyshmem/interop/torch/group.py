@@ -17,7 +17,7 @@ import torch.distributed as dist
 
 from ..._core.errors import UnsupportedError
 from ..._core.library import check, checks_order, lib, parse_size, setting_number
-from ..._core.values import refuse_masked
+from ..._core.values import refuse_masked, with_article
 from ..._torch.arguments import check_plain
 from ..._torch.process_groups import Members, StoreExchange
 from ..._torch.staging import Staging, capturing
@@ -64,7 +64,7 @@ def _gate(noted: Any, queue: Any) -> tuple[Any, ...]:
 def _size_of(options: Any) -> int | None:
     if not isinstance(options, Options):
         raise TypeError(
-            f"pg_options is a {type(options).__name__}; give pyshmem.interop.torch.Options"
+            f"pg_options is {with_article(type(options).__name__)}; give pyshmem.interop.torch.Options"
         )
     return None if options.staging is None else parse_size(options.staging)
 

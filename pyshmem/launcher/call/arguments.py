@@ -42,7 +42,8 @@ def checked(
     if not callable(function):
         swapped = ": give launch(function, n_pes)" if callable(n_pes) else ""
         kind = type(function).__name__
-        raise TypeError(f"function is a {kind}; give one that can be called{swapped}")
+        article = "an" if kind[0] in "aeio" else "a"
+        raise TypeError(f"function is {article} {kind}; give one that can be called{swapped}")
     if bind is not None and bind not in BINDINGS:
         raise ValueError(f"bind is {bind!r}; give {', '.join(map(repr, BINDINGS))} or None")
     name, folder = _output(output)

@@ -29,6 +29,7 @@ from ...host.job import runtime
 from ...host.job.tracebacks import launched_at
 from ...host.kernels import watch
 from ...host.kernels.host_only import Language, refused, stand_ins_in
+from ...host.teams.contexts import Context
 from ...host.teams.team import Team
 from ..runtime import context as job
 from . import corrections, extents
@@ -181,6 +182,8 @@ def _check_argument(name: str, argument: Any) -> None:
     told = ""
     if isinstance(argument, runtime.Job):
         told = "the job; give what pyshmem.triton.context() returns"
+    elif isinstance(argument, Context):
+        told = "a context of the host; give what pyshmem.triton.context() returns"
     elif isinstance(argument, Team):
         told = "a team; give its number, pyshmem.triton.team_number(team)"
     elif isinstance(argument, types.FunctionType):

@@ -317,10 +317,12 @@ int pysh_host_arena(int heap, int64_t nbytes, char **base_p, char **peer) {
     else if (pysh_memory_file_size(own.arena_fd[heap], total) == 0)
         region = map_aligned(own.arena_fd[heap], total);
     if (!region)
-        return pysh_fail(ISHMEMX_ERR_SYSTEM,
-                         "symmetric %s heap of %s for each of %d PEs: %s; lower PYSHMEM_%sHEAP_SIZE",
-                         heap == ISHMEMX_HEAP_HOST ? "host" : "device", pysh_bytes_text(nbytes), pysh_host.n,
-                         pysh_memory_file_reason(errno), heap == ISHMEMX_HEAP_HOST ? "" : "DEVICE_");
+        return pysh_fail(
+            ISHMEMX_ERR_SYSTEM,
+            "symmetric %s heap of %s for each of %d PEs: %s; lower PYSHMEM_%sHEAP_SIZE, or %sheap_size= of init",
+            heap == ISHMEMX_HEAP_HOST ? "host" : "device", pysh_bytes_text(nbytes), pysh_host.n,
+            pysh_memory_file_reason(errno), heap == ISHMEMX_HEAP_HOST ? "" : "DEVICE_",
+            heap == ISHMEMX_HEAP_HOST ? "" : "device_");
     pysh_arena_no_dump(region, total);
     own.region[heap] = region;
     own.region_nbytes[heap] = total;
