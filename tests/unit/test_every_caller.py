@@ -257,7 +257,7 @@ NO_ARRAYS: dict[str, tuple[Any, str]] = {
     "ctypes": ((ctypes.c_int64 * 4)(), r"is a .*_Array_4: give np\.frombuffer\("),
     "int": (4, "is an int, not an array$"),
     "set": ({1}, "is a set, not an array$"),
-    "None": (None, "is None, not an array$"),
+    "None": (None, "is None, not an array: most"),
 }  # fmt: skip
 
 
