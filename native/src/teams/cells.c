@@ -228,13 +228,13 @@ static void count_root(ishmemx_team_t team, uint64_t number, int root) {
 
 int pysh_cells_spread(ishmemx_team_t team, const pysh_celled_t *call, int root, pysh_place_t *place_p) {
     uint64_t number = team->celled + 1;
-    int differs = ISHMEMX_OK, status;
+    int differs = ISHMEMX_OK, left, status;
 
     *place_p = (pysh_place_t){ISHMEMX_HEAP_HOST, offset_of(team, number) + PYSH_CELL_HEAD};
     if (number - team->cells_met >= PYSH_CELLS)
         return cell_sync(team, call, number, team->my_pe == root);
     if (team->my_pe == root) {
-        if ((status = pysh_team_check_left(team, call->what)))
+        if ((left = pysh_team_find_left(team)) >= 0 && (status = tell_missing(team, call, left, number)))
             return status;
         status = give(team, call, number, true);
         count_root(team, number, root);

@@ -102,12 +102,6 @@ int pysh_team_find_left(const struct ishmemx_team *team) {
     return -1;
 }
 
-int pysh_team_check_left(ishmemx_team_t team, const char *what) {
-    int member = pysh_team_find_left(team);
-
-    return member < 0 ? ISHMEMX_OK : pysh_member_tell_left(team, what, member);
-}
-
 int pysh_team_left_before_request(ishmemx_team_t team, const char *what, uint64_t number) {
     if (!somebody_left(team))
         return ISHMEMX_OK;

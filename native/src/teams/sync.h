@@ -50,7 +50,5 @@ void pysh_teams_leave(void);
  * visible then. And the failure of a call that would wait for it. */
 int pysh_team_find_left(const struct ishmemx_team *team);
 int pysh_member_tell_left(const struct ishmemx_team *team, const char *what, int member);
-/* OK, or that failure when any has. */
-int pysh_team_check_left(ishmemx_team_t team, const char *what);
 /* OK, or MISMATCH when a member has left that has not made so many requests. */
 int pysh_team_left_before_request(ishmemx_team_t team, const char *what, uint64_t number);
