@@ -5,6 +5,7 @@
  * its flags are down before anybody raises one. */
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
