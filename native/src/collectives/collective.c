@@ -164,9 +164,10 @@ int pysh_coll_start(ishmemx_team_t team, const char *what, uint64_t about) {
 
     if (pysh_passed(team, &status, NULL, 0))
         return status;
-    pysh_cells_tell(team, about);
+    if (pysh_cells_are_told(about))
+        pysh_cells_tell(team, about);
     status = pysh_team_sync(team, what);
-    if (!status)
+    if (!status && pysh_cells_are_told(about))
         status = pysh_cells_compare(team, what, about);
     return pysh_pass(team, status, NULL, 0);
 }

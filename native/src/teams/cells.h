@@ -36,7 +36,12 @@ int pysh_cells_spread(ishmemx_team_t team, const pysh_celled_t *call, int root, 
 /* All members have met after what they have read so far: what they wrote may be written over. */
 void pysh_cells_synced(ishmemx_team_t team);
 /* A call whose data goes another way, about which members can agree by a cell all the same: tells, before they meet;
- * and compares, behind that meeting, before this PE is in another. Both do nothing where cells do not serve. */
+ * and compares, behind that meeting, before this PE is in another. Both do nothing where cells do not serve. Such cells
+ * are two lines more of each other member's to read, 25 ns: a hundredth of the calls of so many bytes. */
+#define PYSH_CELL_TOLD_BYTES (256 << 10)
+static inline bool pysh_cells_are_told(uint64_t about) {
+    return (about & UINT32_MAX) >= PYSH_CELL_TOLD_BYTES;
+}
 void pysh_cells_tell(ishmemx_team_t team, uint64_t about);
 int pysh_cells_compare(ishmemx_team_t team, const char *what, uint64_t about);
 /* Of the members' `roots`, behind their last call: MISMATCH when one is another. */

@@ -118,6 +118,8 @@ int pysh_stage_share(ishmemx_team_t team, const char *what, size_t nbytes, int s
 int pysh_stage_share_told(ishmemx_team_t team, const pysh_celled_t *call, int status, pysh_shared_t *shared) {
     int shared_status;
 
+    if (!pysh_cells_are_told(call->about))
+        return pysh_stage_share(team, call->what, call->nbytes, status, shared);
     pysh_cells_tell(team, call->about);
     shared_status = pysh_stage_share(team, call->what, call->nbytes, ISHMEMX_OK, shared);
     if (!shared_status)
