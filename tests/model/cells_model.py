@@ -3,7 +3,8 @@
 
 PEs make the same calls. In a call to ALL each gives a cell and takes that of every other; in a broadcast
 the root gives and goes on, and the others take its cell. After a ring full of broadcasts one is done as
-those to ALL are. A SYNC is a meeting by other means. To take a cell is to see its number, then to read
+those to ALL are. A SYNC is a meeting by other means. In a call that is TOLD each gives a cell, all meet by
+other means, and each takes those of the others, which are there by then. To take a cell is to see its number, then to read
 it: what is read must be of that call still. The number's release and acquire make the rest of a cell
 visible before it, so a cell is given in one step.
 ``explore`` visits all states and says what is wrong in the first bad one.
@@ -18,7 +19,7 @@ from state_search import explore
 
 #: What may be left out of the protocol, to see that it is missed.
 GUARDS = frozenset({"two cells", "full rings meet", "meetings count the calls before"})
-ALL, SYNC = -1, -2
+ALL, SYNC, TOLD = -1, -2, -3
 
 
 class Violation(Exception):
@@ -30,6 +31,7 @@ class Pe(NamedTuple):
     entered: bool = False
     waits: tuple[int, ...] = ()  # for the cells of these PEs, in turn
     seen: bool = False  # the number of the first of them
+    has_met: bool = False  # in a call that is told
     celled: int = 0
     met: int = 0
 
@@ -40,7 +42,7 @@ class State(NamedTuple):
 
 
 class Calls:
-    """``calls[i]``: the root of call i, ALL or SYNC."""
+    """``calls[i]``: the root of call i, ALL, SYNC or TOLD."""
 
     def __init__(
         self, n_pes: int, calls: tuple[int, ...], *, n_cells: int, guards: frozenset[str] = GUARDS
@@ -50,15 +52,15 @@ class Calls:
 
     def meets(self, pe: Pe, root: int) -> bool:
         full = pe.celled + 1 - pe.met >= self.n_cells and "full rings meet" in self.guards
-        return root == ALL or full
+        return root == ALL or (full and root != TOLD)
 
     def enter(self, state: State, n: int) -> State:
         pe, root = state.pes[n], self.calls[state.pes[n].at]
         if root == SYNC:
             return self.put(state, n, pe._replace(entered=True))
         others = tuple(other for other in range(self.n_pes) if other != n)
-        waits = others if self.meets(pe, root) else () if root == n else (root,)
-        if root == n or self.meets(pe, root):
+        waits = others if self.meets(pe, root) else () if root in (n, TOLD) else (root,)
+        if root in (n, TOLD) or self.meets(pe, root):
             row = list(state.cells[n])
             row[(pe.celled + 1) % self.n_cells] = pe.celled + 1
             cells = (*state.cells[:n], tuple(row), *state.cells[n + 1 :])
@@ -79,16 +81,21 @@ class Calls:
             raise Violation(f"PE {n} read data of call {there} for that of call {number}")
         return self.put(state, n, pe._replace(seen=False, waits=pe.waits[1:]))
 
+    @staticmethod
+    def all_are_in(state: State, at: int) -> bool:
+        return all(other.at > at or (other.at == at and other.entered) for other in state.pes)
+
     def leave(self, state: State, n: int) -> State:
         pe, root = state.pes[n], self.calls[state.pes[n].at]
+        if root in (SYNC, TOLD) and not pe.has_met and not self.all_are_in(state, pe.at):
+            return state
+        if root == TOLD and not pe.has_met:
+            others = tuple(other for other in range(self.n_pes) if other != n)
+            return self.put(state, n, pe._replace(has_met=True, waits=others))
         if root == SYNC:
-            if any(other.at == pe.at and not other.entered for other in state.pes):
-                return state
-            if any(other.at < pe.at for other in state.pes):
-                return state
             return self.put(state, n, Pe(pe.at + 1, celled=pe.celled, met=pe.celled))
         met, number = pe.met, pe.celled + 1
-        if self.meets(pe, root):
+        if self.meets(pe, root) or root == TOLD:
             met = number - ("meetings count the calls before" in self.guards)
         return self.put(state, n, Pe(pe.at + 1, celled=number, met=met))
 
