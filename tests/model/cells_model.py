@@ -3,10 +3,10 @@
 
 PEs make the same calls. In a call to ALL each gives a cell and takes that of every other; in a broadcast
 the root gives and goes on, and the others take its cell. After a ring full of broadcasts one is done as
-those to ALL are. A SYNC is a meeting by other means. In a call that is TOLD each gives a cell, all meet by
-other means, and each takes those of the others, which are there by then. To take a cell is to see its number, then to read
-it: what is read must be of that call still. The number's release and acquire make the rest of a cell
-visible before it, so a cell is given in one step.
+those to ALL are. A SYNC is a meeting by other means. In a call that is TOLD each gives a cell, all meet
+by other means, and each takes those of the others, which are there by then. To take a cell is to see
+its number, then to read it: what is read must be of that call still. The number's release and acquire
+make the rest of a cell visible before it, so a cell is given in one step.
 ``explore`` visits all states and says what is wrong in the first bad one.
 """
 
