@@ -158,7 +158,10 @@ static int run_handlers(pysh_wait_t *wait) {
 /* A PE that stood still, stopped from a terminal or on a machine that had no time for it, did not wait meanwhile, and
  * those that it waits for may have stood still too. */
 static void count_time(pysh_wait_t *wait, int64_t now) {
-    wait->waited_ns += pysh_counted_ns(now - wait->checked_ns);
+    int64_t waited_ns = wait->waited_ns + pysh_counted_ns(now - wait->checked_ns);
+
+    /* relaxed: shown_kind() of another thread reads it, and nothing else by it */
+    __atomic_store_n(&wait->waited_ns, waited_ns, __ATOMIC_RELAXED);
     wait->checked_ns = now;
 }
 
@@ -193,8 +196,9 @@ static bool main_goes_on(void) {
  * With the list's mutex held. */
 static pysh_activity_t shown_kind(const pysh_wait_t *wait) {
     bool (*works)(bool kernels_wait) = pysh.accel ? pysh.accel->streams->works : NULL;
+    int64_t waited_ns = __atomic_load_n(&wait->waited_ns, __ATOMIC_RELAXED); /* perhaps of another thread's wait */
 
-    if (wait->kind == PYSH_WAITS_FOR_WORDS && wait->waited_ns > MAIN_NS && main_goes_on())
+    if (wait->kind == PYSH_WAITS_FOR_WORDS && waited_ns > MAIN_NS && main_goes_on())
         return PYSH_WAITS;
     if (wait->kind == PYSH_WAITS_FOR_WORDS && works && works(pysh_board_waits(&pysh_node.own->board)))
         return PYSH_WAITS;
