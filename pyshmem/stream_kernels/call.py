@@ -30,7 +30,7 @@ from ..device.leaf.backend import (
 )
 from ..device.peers import distance_to
 from ..device.state import TEAMS
-from ..device.team.rows import claim_row, member_pe, release_row
+from ..device.team.rows import claim_row, member_pe
 from ..device.wait_loop import reached_soon, wait_word
 
 #: Of the counter: below are the shares of the running call's blocks, fewer than 1 << SHIFT.
@@ -67,7 +67,7 @@ def end_call(team: int, calls: int) -> None:
         share = 1
         if block_index() == 0:
             share = (1 << SHIFT) - grid_blocks() + 1
-            release_row(row_of(team))
+            claim_row(row_of(team), -1)
         add64(calls, share)
 
 

@@ -49,7 +49,7 @@ from ..device.leaf.backend import (
 from ..device.peers import distance_to
 from ..device.ring.requests import settle
 from ..device.state import ABI
-from ..device.team.rows import claim_row, member_pe, release_row
+from ..device.team.rows import claim_row, member_pe
 from ..device.wait_loop import POLLS_PER_CHECK, go_on, reached_soon, wait_word
 from .call import SHIFT, SYNCS_SHIFT, other, row_of, waited_op
 from .packets import is_of, slot_at, slot_of
@@ -135,7 +135,7 @@ def _synchronisation(op: int, quiets: bool):
             k = narrow(k + line_threads())
         block_sync()
         if line_thread() == 0:
-            release_row(row)
+            claim_row(row, -1)
 
     return synchronise
 

@@ -300,3 +300,41 @@ def test_two_groups_in_one_team_are_told_without_checking_mode(
     assert "team.channels(n)" in done.stderr
     assert done.stdout.split().count("2") == 2
     assert done.stdout.count("ended inside") == (2 if device == "sim" else 0)
+
+
+EACH_THREAD = """
+import time
+
+import pyshmem
+from numba import cuda
+from pyshmem import device as shmem
+
+@cuda.jit
+def once(many):
+    if many or cuda.threadIdx.x == 0:
+        shmem.{routine}()
+
+with pyshmem.init(heap_size="4M", device_heap_size="4M") as job:
+    for turn in range(3):
+        once[1, 8](False)
+    cuda.synchronize()
+    print("right")
+    time.sleep(job.my_pe)  # the first thread of PE 0 waits, and lets the second one run
+    once[1, 8](True)
+    cuda.synchronize()
+    print("not told")
+"""
+
+
+@pytest.mark.parametrize("routine", ["sync_all", "barrier_all"])
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_a_meeting_of_all_pes_by_each_thread_is_told(
+    device: str, routine: str, run_pes: Callable, tmp_path: Path
+) -> None:
+    program = tmp_path / "each_thread.py"
+    program.write_text(EACH_THREAD.format(routine=routine))
+    done = run_pes(2, program, timeout=200, device=device)
+    assert done.returncode
+    assert done.stdout.split() == ["right", "right"]
+    assert f"device routine {routine}: two groups of this PE are in collectives" in done.stderr
+    assert "or one of them calls it" in done.stderr

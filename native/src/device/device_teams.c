@@ -34,7 +34,7 @@ enum {
     ROW_BYTES = ISHMEMX_DEVICE_TEAM_WORDS * 8,
     EPOCHS = ISHMEMX_MAX_TEAMS * ROW_BYTES,
     CLAIMS = EPOCHS + ISHMEMX_MAX_TEAMS * 8,
-    STREAM_CALLS = CLAIMS + ISHMEMX_MAX_TEAMS * 8,
+    STREAM_CALLS = CLAIMS + (ISHMEMX_MAX_TEAMS + 1) * 8, /* the last claim is of all PEs' */
     LISTS = STREAM_CALLS + ISHMEMX_MAX_TEAMS * 8
 };
 
@@ -119,7 +119,7 @@ void ishmemx_sim_launches(int change) {
 /* One that an exception has ended inside of a collective is in none any more. */
 void ishmemx_sim_kernel_ends(void) {
     if (kernels.table && pysh.accel && pysh.accel->cpu_visible)
-        memset(kernels.table + CLAIMS, 0, ISHMEMX_MAX_TEAMS * 8);
+        memset(kernels.table + CLAIMS, 0, STREAM_CALLS - CLAIMS);
     pysh_proxy_kernel_ends();
 }
 

@@ -8,17 +8,17 @@ nothing is ever reset, and a fast PE that is a round ahead does no harm.
 
 from ..faults import OP, ROUTINE_BITS
 from ..groups import Scope
-from ..leaf.backend import add64, device_function, read64, state
+from ..leaf.backend import SIM, add64, device_function, read64, state
 from ..ring.requests import settle
 from ..routine import scoped
 from ..state import SYNC_EPOCH, SYNC_SLOTS, TEAMS
-from ..team.flags import make_sync
+from ..team import flags, rows
 
 _SYNC, _BARRIER = OP["sync_all"], OP["barrier_all"]
 _ALL_PES = 65 << ROUTINE_BITS  # PYSH_COLLECTIVE_ALL of node/node.h
 # The flags take part in every round, so adding 1 raises them to its number. That number is then
 # loaded while they fly: in front of the fence, the fence would wait for it.
-_all_raise = make_sync(device_function(lambda flag, word: add64(flag, 1)), read64)
+_all_raise = flags.make_sync(device_function(lambda flag, word: add64(flag, 1)), read64)
 
 
 @scoped()
@@ -28,11 +28,15 @@ def _syncs(scope: Scope) -> tuple:
     @device_function
     def synchronise(op):
         sync()
+        if SIM and rank() == 0:  # on a GPU a look at the mode would be on the way of each meeting
+            rows.claim_row(state(TEAMS) + rows.ALL_PES, op)
         word = state(SYNC_EPOCH)
         _all_raise(state(TEAMS), state(SYNC_SLOTS), rank(), size(), word, op | _ALL_PES)
         sync()
         if rank() == 0:
             add64(word, 1)
+            if SIM:
+                rows.claim_row(state(TEAMS) + rows.ALL_PES, -1)
 
     def sync_all():
         """Wait until all PEs are here; the caller's stores to its own memory are visible to all.

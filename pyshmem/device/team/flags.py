@@ -277,7 +277,7 @@ def steps(scope: Scope) -> tuple:
         sync()
         if (epoch >= 0) & (rank() == 0):
             write64(rows.row_epoch(row), epoch)
-            rows.release_row(row)
+            rows.claim_row(row, -1)
 
     @device_function
     def send(row, dest, source, step, nbytes):

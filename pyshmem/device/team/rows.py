@@ -13,6 +13,7 @@ TEAM_WORLD, TEAM_SHARED, TEAM_NODE = 0, 1, 2
 _ROW_SHIFT = (8 * DEVICE_TEAM_WORDS).bit_length() - 1
 _EPOCHS = 8 * DEVICE_TEAM_WORDS * MAX_TEAMS
 _CLAIMS = _EPOCHS + 8 * MAX_TEAMS
+ALL_PES = MAX_TEAMS << _ROW_SHIFT  # from the first row to that of no team, which only has a claim
 
 
 @device_function
@@ -110,13 +111,9 @@ def _claim(row: int, op: int) -> int:
 
 @device_function
 def claim_row(row: int, op: int) -> None:
-    """In checking mode a group's leader says that it is in a collective, and looks who else is."""
+    """In checking mode a group's leader says that it is in a collective, and looks who else is.
+
+    ``op`` -1: the leader of a group whose lanes are all done says so.
+    """
     if state(CHECK) != 0:
         _claim(row, op)
-
-
-@device_function
-def release_row(row: int) -> None:
-    """The leader of a group whose lanes are all done says so."""
-    if state(CHECK) != 0:
-        _claim(row, -1)
