@@ -123,17 +123,21 @@ static int tell_of(pysh_kernel_wait_t *wait) {
 
     if (status || wait->state == PYSH_KERNEL_GAVE_UP)
         return status;
-    if ((why = pysh_report_due(&alone_ns, pysh_now_ns() - wait->since_ns, wait->state != PYSH_KERNEL_RUNS)))
+    if ((why = pysh_report_due(&alone_ns, pysh_now_ns() - wait->since_ns,
+                               wait->state != PYSH_KERNEL_RUNS && wait->state != PYSH_KERNEL_COMPILES)))
         pysh_report_kernel(wait, why);
     return status;
 }
 
-int ishmemx_kernel_is_seen(const char *text, int polls, int64_t since_ns) {
-    pysh_kernel_wait_t wait = {
-        .state = polls ? PYSH_KERNEL_POLLS : PYSH_KERNEL_RUNS, .pe = -1, .since_ns = since_ns};
+int ishmemx_kernel_is_seen(const char *text, int does, int64_t since_ns) {
+    static const pysh_kernel_state_t states[] = {PYSH_KERNEL_RUNS, PYSH_KERNEL_POLLS, PYSH_KERNEL_COMPILES};
+    pysh_kernel_wait_t wait = {.pe = -1, .since_ns = since_ns};
     char told[PYSH_WAIT_TEXT];
 
-    if (pysh.ready == PYSH_ENDING && polls)
+    if (does < 0 || does >= (int)(sizeof states / sizeof *states))
+        return pysh_fail(ISHMEMX_ERR_ARGUMENT, "a kernel does not do %d", does);
+    wait.state = states[does];
+    if (pysh.ready == PYSH_ENDING && wait.state == PYSH_KERNEL_POLLS)
         return pysh_fail(ISHMEMX_ERR_STATE, "%s: the job ends, and the kernel does not", text);
     if (!pysh.ready || pysh_board_own(told, sizeof told)) /* the kernel says more of itself */
         return ISHMEMX_OK;

@@ -182,6 +182,78 @@ def test_host_and_kernel_in_one_collective_raise_on_all_pes(n_pes: int, run_pes:
     assert all("kernel meet (program.py:" in line and "team_sync" in line for line in lines)
 
 
+ONE_LAUNCHES = """
+import pyshmem
+from numba import cuda
+from pyshmem import device as shmem
+
+@cuda.jit
+def meet():
+    shmem.sync_all()
+
+with pyshmem.init(device_heap_size="1M") as job:
+    if job.my_pe == 0:
+        meet[1, 1]()
+    END
+"""
+
+
+@pytest.mark.parametrize("device", ["sim", "cpu"])
+@pytest.mark.parametrize(
+    ("end", "where"),
+    [
+        ("pass", r"finalize at \S+:\d+"),
+        ("pyshmem.barrier_all()", r"barrier_all at \S+:\d+ on the host"),
+    ],
+)
+def test_a_kernel_with_a_collective_that_one_pe_does_not_launch(
+    device: str, end: str, where: str, run_pes: Callable
+) -> None:
+    done = run_pes(2, ONE_LAUNCHES.replace("END", end), device=device, timeout=60)
+    assert done.returncode
+    told = rf"PE 1 is in {where} and has not launched kernel meet \(program.py:\d+\)"
+    assert re.search(told + " as often as PE 0; all members launch it", done.stderr), done.stderr
+
+
+#: The compiler is slow until its kernel has been told of, and for as long as reports take.
+SLOW_COMPILER = """
+import time
+import pyshmem
+from numba import cuda
+from pyshmem.device.leaf.cpu import launches
+from pyshmem.host import faults
+
+made = launches.Compiled._make
+
+def slow(self, *given):
+    while "its kernel is compiled" not in faults.report():
+        time.sleep(0.1)
+    time.sleep(2)
+    return made(self, *given)
+
+launches.Compiled._make = slow
+
+@cuda.jit
+def fill(words):
+    words[0] = 7
+
+with pyshmem.init(device_heap_size="1M") as job:
+    words = pyshmem.zeros(1, heap="device")
+    fill[1, 1](words)
+    print(int(pyshmem.to_numpy(words)[0]))
+"""
+
+
+def test_a_kernel_that_is_compiled_is_not_told_as_one_that_loops(run_pes: Callable) -> None:
+    env = {"PYSHMEM_REPORT_AFTER": "1"}
+    done = run_pes(2, SLOW_COMPILER, device="cpu", env=env, timeout=60, check=True)
+    assert done.stdout.split() == ["7", "7"]
+    told = r"PE \d compiles kernel fill \(program.py:\d+\) for its first launch at program.py:\d+"
+    assert re.search(told, done.stderr), done.stderr
+    assert "is no wait" not in done.stderr
+    assert "has not ended" not in done.stderr
+
+
 def test_collectives_of_different_teams_are_told_by_their_teams(run_pes: Callable) -> None:
     program = """
 import pyshmem

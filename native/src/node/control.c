@@ -163,6 +163,13 @@ static int64_t get_activity(const pysh_control_slot_t *slot, char text[PYSH_ACTI
     return left_loop(slot) ? 0 : since;
 }
 
+void pysh_control_place(const pysh_control_slot_t *slot, char *text, size_t capacity) {
+    char shown[PYSH_ACTIVITY_TEXT + 1];
+    const char *place, *what;
+
+    snprintf(text, capacity, "%s", get_activity(slot, shown, &place, &what) ? place : "");
+}
+
 void pysh_control_during(const pysh_control_slot_t *slot, char *text, size_t capacity) {
     char shown[PYSH_ACTIVITY_TEXT + 1];
     const char *place, *what;

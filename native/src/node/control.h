@@ -71,7 +71,10 @@ typedef struct pysh_gathering {
 typedef struct pysh_board {
     _Atomic uint64_t version;
     _Atomic uint64_t word[sizeof(pysh_posted_wait_t) / 8];
-    _Atomic int32_t refused_by; /* 1 + the PE whose host is in a collective that the kernel waits in; it says so here */
+    /* 1 + the PE whose host is in a collective that the kernel waits in, which says so here; -1: while it writes `in`;
+     * 0: none, and that PE's to take. */
+    _Atomic int32_t refused_by;
+    _Atomic uint64_t in[PYSH_ACTIVITY_WORDS]; /* its collective, " at " and the line: terminated, from before refused_by */
 } pysh_board_t;
 
 typedef struct pysh_control_slot {
@@ -136,6 +139,8 @@ pysh_process_t pysh_control_process(const pysh_control_slot_t *slot);
  * known. */
 bool pysh_control_shares_core(pysh_control_slot_t *own, pysh_control_slot_t *const *slots, int n_pes);
 /* NULL: not waiting. One thread at a time. */
+/* The line of the program at which the PE waits, or nothing. */
+void pysh_control_place(const pysh_control_slot_t *slot, char *text, size_t capacity);
 void pysh_control_set_activity(pysh_control_slot_t *slot, const char *what, int64_t since_ns, pysh_activity_t kind);
 /* " while this PE was in barrier_all", or nothing when it does not wait. */
 void pysh_control_during(const pysh_control_slot_t *slot, char *text, size_t capacity);

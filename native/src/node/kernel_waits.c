@@ -63,7 +63,8 @@ void pysh_board_describe(const pysh_board_t *board, char *text, size_t capacity)
 
     static const char *const does[] = {[PYSH_KERNEL_WAITS] = "waits",
                                        [PYSH_KERNEL_RUNS] = "has not ended",
-                                       [PYSH_KERNEL_POLLS] = "polls"};
+                                       [PYSH_KERNEL_POLLS] = "polls",
+                                       [PYSH_KERNEL_COMPILES] = "is compiled"};
 
     text[0] = '\0';
     if (!read_board(board, &posted))
@@ -88,12 +89,49 @@ bool pysh_board_own(char *text, size_t capacity) {
     return true;
 }
 
+enum { IN_BYTES = sizeof(((pysh_board_t *)0)->in) };
+
+/* The host of `pe` is in a collective, `in`, that a kernel of PE `of` waits for, which is told by `text`: its name, and
+ * with a comma what else is known of it. */
+static int fail_to_meet(int pe, const char *in, int of, const char *text) {
+    bool is_kernel = !strncmp(text, "kernel ", 7), at_the_end = !strncmp(in, "finalize", 8);
+    int named = is_kernel ? (int)strcspn(text, ",") : 0;
+
+    return pysh_fail(ISHMEMX_ERR_MISMATCH,
+                     "PE %d is in %s%s and has not launched %.*s as often as PE %d; all members launch it%s (at PE %d: %s)",
+                     pe, in, at_the_end ? "" : " on the host", is_kernel ? named : 10, is_kernel ? text : "the kernel",
+                     of, at_the_end ? "" : ", or call the collective all from the host", of,
+                     text + named + strspn(text + named, ", "));
+}
+
+/* Who refused, 0: nobody. By one thread at a time. */
+static int take_refusal(pysh_board_t *board, char in[IN_BYTES]) {
+    int by = atomic_load(&board->refused_by); /* pairs with the store in refuse() */
+
+    if (by <= 0)
+        return 0;
+    pysh_words_load(board->in, in, IN_BYTES / 8);
+    atomic_store(&board->refused_by, 0);
+    return by;
+}
+
+/* The first who refuses says so. */
+static void refuse(pysh_board_t *board, const char in[IN_BYTES]) {
+    int32_t nobody = 0;
+
+    if (!atomic_compare_exchange_strong(&board->refused_by, &nobody, -1))
+        return;
+    pysh_words_store(board->in, in, IN_BYTES / 8);
+    atomic_store(&board->refused_by, pysh.pe + 1); /* pairs with the load in take_refusal() */
+}
+
 int pysh_board_post(pysh_board_t *board, pysh_kernel_wait_t *wait) {
     pysh_posted_wait_t old, posted = {.state = wait->state,
                                       .collective = wait->collective,
                                       .pe = wait->pe,
                                       .expected = wait->expected,
                                       .posted_ns = pysh_now_ns()};
+    char in[IN_BYTES];
     int refused_by;
 
     memcpy(posted.text, wait->text, sizeof posted.text);
@@ -108,14 +146,9 @@ int pysh_board_post(pysh_board_t *board, pysh_kernel_wait_t *wait) {
     wait->since_ns = posted.since_ns;
     board_write(board, &posted);
     board_write(&own, &posted);
+    refused_by = take_refusal(board, in);
     pthread_mutex_unlock(&writing);
-    refused_by = atomic_exchange(&board->refused_by, 0);
-    if (!refused_by || !wait->collective)
-        return ISHMEMX_OK;
-    return pysh_fail(ISHMEMX_ERR_MISMATCH,
-                     "the host of PE %d is in a collective of the same team (or of all PEs) as %s; the members call "
-                     "a collective all from the host, or all from kernels",
-                     refused_by - 1, wait->text);
+    return refused_by && wait->collective ? fail_to_meet(refused_by - 1, in, pysh.pe, wait->text) : ISHMEMX_OK;
 }
 
 static int member_pe(const pysh_members_t *members, int i) {
@@ -152,6 +185,7 @@ static bool kernel_never_joins(const pysh_posted_wait_t *posted, int64_t since_n
 
 int pysh_board_mismatch(pysh_control_slot_t *const *slots, const pysh_members_t *members, const char *what,
                         int64_t since_ns) {
+    char place[PYSH_PLACE_TEXT], in[IN_BYTES] = "";
     pysh_posted_wait_t posted;
 
     for (int i = 0; i < members->n_pes; i++) {
@@ -161,11 +195,10 @@ int pysh_board_mismatch(pysh_control_slot_t *const *slots, const pysh_members_t 
         if (!slot || !read_board(&slot->board, &posted) || !same_team(&posted, members) ||
             atomic_load_explicit(&slot->activity_ns, memory_order_relaxed) || !kernel_never_joins(&posted, since_ns))
             continue;
-        atomic_store(&slot->board.refused_by, pysh.pe + 1);
-        return pysh_fail(ISHMEMX_ERR_MISMATCH,
-                         "PE %d is in %s on the host, but PE %d is in a collective of the same team in %s; the members "
-                         "call a collective all from the host, or all from kernels",
-                         pysh.pe, what, pe, posted.text);
+        pysh_control_place(pysh_node.own, place, sizeof place);
+        snprintf(in, sizeof in, "%s%s%s", what, place[0] ? " at " : "", place);
+        refuse(&slot->board, in);
+        return fail_to_meet(pysh.pe, in, pe, posted.text);
     }
     return ISHMEMX_OK;
 }

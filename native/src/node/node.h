@@ -12,12 +12,14 @@
 #define PYSH_PLACE_TEXT     48
 #define PYSH_COLLECTIVE_ALL 65  /* sync_all and barrier_all in kernels: all PEs, apart from the world team's others */
 
-/* RUNS: nobody knows whether it waits. POLLS: it waits in a loop of its own. The last two are what its host sees of it. */
+/* RUNS: nobody knows whether it waits. POLLS: it waits in a loop of its own. COMPILES: its launch waits for
+ * its code. The last three are what its host sees of it. */
 typedef enum pysh_kernel_state {
     PYSH_KERNEL_WAITS = 0,
     PYSH_KERNEL_GAVE_UP,
     PYSH_KERNEL_RUNS,
-    PYSH_KERNEL_POLLS
+    PYSH_KERNEL_POLLS,
+    PYSH_KERNEL_COMPILES
 } pysh_kernel_state_t;
 
 typedef struct pysh_kernel_wait { /* a wait in a kernel that has turned slow, or given up */

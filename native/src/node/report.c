@@ -138,6 +138,8 @@ void pysh_report(char *text, size_t capacity) {
     used = strlen(text);
     if (rings[0])
         snprintf(text + used, capacity - used, "\nPE %d's %s", pysh.pe, rings);
+    if (strstr(text, "; its kernel is compiled ")) /* and others may wait for that */
+        return;
     if (strstr(text, "; its kernel polls ") || strstr(text, "; its kernel has not ended "))
         append(text, capacity, OWN_LOOP);
     else if (strstr(text, LAUNCHED))
@@ -201,12 +203,12 @@ static void write_report(const char *how, const char *name, const char *place, i
     if (!pysh_node_claim_report(since_ns))
         return;
     pysh_report(standing, sizeof standing);
-    pysh_sayf(STDERR_FILENO, "pyshmem: PE %d %s in %s for %.3g s%s%s%s (%s); the PEs stand:\n%s\n", pysh.pe, how, name,
+    pysh_sayf(STDERR_FILENO, "pyshmem: PE %d %s %s for %.3g s%s%s%s (%s); the PEs stand:\n%s\n", pysh.pe, how, name,
               (double)(pysh_now_ns() - since_ns) * 1e-9, place[0] ? " at " : "", place, why, settings, standing);
 }
 
 void pysh_report_long_wait(const char *what, const char *place, int64_t since_ns, const char *why) {
-    write_report("waits", what, place, since_ns, why,
+    write_report("waits in", what, place, since_ns, why,
                  "PYSHMEM_TIMEOUT ends such waits, PYSHMEM_REPORT_AFTER moves this message");
 }
 
@@ -217,17 +219,19 @@ void pysh_report_kernel(const pysh_kernel_wait_t *wait, const char *why) {
     bool is_kernel = !strncmp(wait->text, "kernel ", 7);
 
     snprintf(name, sizeof name, "%.*s%s", block ? (int)(block - wait->text) : (int)strlen(wait->text), wait->text,
-             strstr(wait->text, LAUNCHED) ? "," : "");
+             strstr(wait->text, LAUNCHED) || wait->state == PYSH_KERNEL_COMPILES ? "," : "");
     if (wait->state == PYSH_KERNEL_RUNS)
-        write_report("is", name, "", wait->since_ns, why, "PYSHMEM_REPORT_AFTER moves this message");
+        write_report("is in", name, "", wait->since_ns, why, "PYSHMEM_REPORT_AFTER moves this message");
+    else if (wait->state == PYSH_KERNEL_COMPILES)
+        write_report("compiles", name, "", wait->since_ns, why, "PYSHMEM_REPORT_AFTER moves this message");
     else if (wait->state == PYSH_KERNEL_POLLS)
-        write_report("polls", name, "", wait->since_ns, why, "PYSHMEM_REPORT_AFTER=0 leaves out this message");
+        write_report("polls in", name, "", wait->since_ns, why, "PYSHMEM_REPORT_AFTER=0 leaves out this message");
     else
         pysh_report_long_wait(is_kernel ? name : "a kernel", "", wait->since_ns, why);
 }
 
 void pysh_report_long_loop(const char *name, int64_t since_ns, const char *why) {
-    write_report("polls", name, "", since_ns, why, "PYSHMEM_REPORT_AFTER=0 leaves out this message");
+    write_report("polls in", name, "", since_ns, why, "PYSHMEM_REPORT_AFTER=0 leaves out this message");
 }
 
 int ishmemx_report(char *text, size_t capacity) {

@@ -25,6 +25,7 @@ from numba.extending import intrinsic
 
 from ...._core.library import ffi, lib, not_initialized, setting_number
 from ...._foreign import numba_cpu, numba_errors, numba_simulator
+from ....host.kernels import watch
 from ...routine import ROUTINES
 from ..sim import greenlets, source
 from ..sim import launches as simulated
@@ -168,7 +169,7 @@ class Compiled:
         form = _form(arguments)
         made = None if form is None else self.by_form.get(form)
         if made is None:
-            made = self._for_types(typeof(arguments), arguments)
+            made = watch.compiling(self._for_types, typeof(arguments), arguments)
             if form is not None:
                 self.by_form[form] = made
         return made
