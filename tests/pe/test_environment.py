@@ -105,7 +105,7 @@ def test_what_is_checked_is_a_list(text: str, bits: int, run_command: Callable) 
     assert done.stdout == f"{bits}\n"
 
 
-@pytest.mark.parametrize("text", ["2", "order;args", "order,", "orders"])
+@pytest.mark.parametrize("text", ["2", "yes", "order;args", "order,", "orders"])
 def test_what_is_none_of_the_list_is_told(text: str, run_pes: Callable) -> None:
     done = run_pes(1, "raise SystemExit(5)", env={"PYSHMEM_CHECK": text})
     assert f"PYSHMEM_CHECK is '{text}', which is not 0, 1 or a list of args|order" in done.stderr

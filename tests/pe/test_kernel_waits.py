@@ -197,7 +197,7 @@ A_TEAM_ANEW = (
                 add_up[1, 32](shmem.as_argument(team), dest, source)
                 pyshmem.quiet()
             except pyshmem.KernelFault as fault:
-                print("fault", str(fault).count("reduce: waited longer"))
+                print("fault", str(fault).count("max_reduce): waited longer"))
             tell_all(told)
         await_told(told, 2)
         pyshmem.barrier_all()

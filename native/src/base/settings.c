@@ -155,8 +155,8 @@ static bool parse_choice(const char *choices, const char *text, int64_t *value_p
     }
 }
 
-/* A list with commas: words of `words`, "a|b|c", whose bits are 1, 2, 4, ...; 1 for the first of them, and 0 for none.
- * Not what else is true of a flag: "yes" does not say to which. */
+/* A list with commas: words of `words`, "a|b|c", whose bits are 1, 2, 4, ...; 1 for the first of them, and 0, or
+ * what else is false of a flag, for none. Not what else is true of one: "yes" does not say to which. */
 static bool parse_words(const char *words, const char *text, int64_t *value_p) {
     int64_t bits = 0;
 
@@ -169,8 +169,8 @@ static bool parse_words(const char *words, const char *text, int64_t *value_p) {
             return false;
         memcpy(one, text, span);
         one[span] = '\0';
-        if (strcmp(one, "0") == 0 || strcmp(one, "1") == 0)
-            bits |= *one - '0';
+        if (parse_flag(one, &value) && (!value || strcmp(one, "1") == 0))
+            bits |= value;
         else if (parse_choice(words, one, &value))
             bits |= INT64_C(1) << value;
         else
