@@ -80,7 +80,8 @@ ISHMEMX_API void ishmemx_name_waits(const char *name);
 ISHMEMX_API int ishmemx_fault_take(ishmemx_fault_t *fault);
 
 /* For reports: the simulator's kernel has not ended since then; `text` says which one, and where it is. `does` 1: it
- * does nothing but read the same again and again; 2: it is being compiled; else 0. To be told four times a second. Not OK: it had better give up. */
+ * does nothing but read the same again and again; 2: it is being compiled; else 0. To be told four times a second. Not
+ * OK: it had better give up. */
 ISHMEMX_API int ishmemx_kernel_is_seen(const char *text, int does, int64_t since_ns);
 /* A thread of the program comes into (1) or out of (-1) a launch that returns when its kernel has ended. */
 ISHMEMX_API void ishmemx_sim_launches(int change);

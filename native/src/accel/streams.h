@@ -76,7 +76,8 @@ typedef struct pysh_streams {
     /* Waits until all that this process has put on any stream of the device is done, those that were destroyed too.
      * NULL: there are no streams but ours. */
     int (*drain)(void);
-    /* Simulator: is one at something that is no wait? Of kernels the caller says whether they wait. NULL: nobody knows. */
+    /* Simulator: is one at something that is no wait? Of kernels the caller says whether they wait. NULL: nobody knows.
+     */
     bool (*works)(bool kernels_wait);
     /* What the stream waits for, if it is at a wait: "== 1, seen 0"; else empty. NULL as `works`. */
     void (*describe)(void *stream, char *text, size_t capacity);

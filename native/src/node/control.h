@@ -54,8 +54,8 @@ typedef struct pysh_exchange {
 
 /* What a kernel of a PE waits for, or gave up. */
 typedef struct pysh_posted_wait {
-    int64_t posted_ns, since_ns; /* CLOCK_MONOTONIC: posted last, and first of this wait; posted_ns 0: nothing */
-    int64_t state;                     /* enum pysh_kernel_state */
+    int64_t posted_ns, since_ns;      /* CLOCK_MONOTONIC: posted last, and first of this wait; posted_ns 0: nothing */
+    int64_t state;                    /* enum pysh_kernel_state */
     int64_t collective, pe, expected; /* see pysh_kernel_wait_t */
     char text[PYSH_WAIT_TEXT];
 } pysh_posted_wait_t;
@@ -74,7 +74,8 @@ typedef struct pysh_board {
     /* 1 + the PE whose host is in a collective that the kernel waits in, which says so here; -1: while it writes `in`;
      * 0: none, and that PE's to take. */
     _Atomic int32_t refused_by;
-    _Atomic uint64_t in[PYSH_ACTIVITY_WORDS]; /* its collective, " at " and the line: terminated, from before refused_by */
+    _Atomic uint64_t
+        in[PYSH_ACTIVITY_WORDS]; /* its collective, " at " and the line: terminated, from before refused_by */
 } pysh_board_t;
 
 typedef struct pysh_control_slot {

@@ -97,11 +97,11 @@ static int fail_to_meet(int pe, const char *in, int of, const char *text) {
     bool is_kernel = !strncmp(text, "kernel ", 7), at_the_end = !strncmp(in, "finalize", 8);
     int named = is_kernel ? (int)strcspn(text, ",") : 0;
 
-    return pysh_fail(ISHMEMX_ERR_MISMATCH,
-                     "PE %d is in %s%s and has not launched %.*s as often as PE %d; all members launch it%s (at PE %d: %s)",
-                     pe, in, at_the_end ? "" : " on the host", is_kernel ? named : 10, is_kernel ? text : "the kernel",
-                     of, at_the_end ? "" : ", or call the collective all from the host", of,
-                     text + named + strspn(text + named, ", "));
+    return pysh_fail(
+        ISHMEMX_ERR_MISMATCH,
+        "PE %d is in %s%s and has not launched %.*s as often as PE %d; all members launch it%s (at PE %d: %s)", pe, in,
+        at_the_end ? "" : " on the host", is_kernel ? named : 10, is_kernel ? text : "the kernel", of,
+        at_the_end ? "" : ", or call the collective all from the host", of, text + named + strspn(text + named, ", "));
 }
 
 /* Who refused, 0: nobody. By one thread at a time. */
@@ -140,9 +140,9 @@ int pysh_board_post(pysh_board_t *board, pysh_kernel_wait_t *wait) {
     posted.since_ns = wait->since_ns;
     if (!posted.since_ns)
         posted.since_ns = read_board(board, &old) && old.state == posted.state && old.collective == posted.collective &&
-                              old.expected == posted.expected
-                          ? old.since_ns
-                          : posted.posted_ns;
+                                  old.expected == posted.expected
+                              ? old.since_ns
+                              : posted.posted_ns;
     wait->since_ns = posted.since_ns;
     board_write(board, &posted);
     board_write(&own, &posted);
@@ -179,8 +179,9 @@ static bool kernel_never_joins(const pysh_posted_wait_t *posted, int64_t since_n
 
     if (posted->since_ns > since_ns)
         since_ns = posted->since_ns;
-    return posted->state == PYSH_KERNEL_WAITS && posted->posted_ns - since_ns >= patience && pysh.accel && pysh.accel->idle() && epoch &&
-           epoch((int)posted->collective, &done) == ISHMEMX_OK && done < posted->expected;
+    return posted->state == PYSH_KERNEL_WAITS && posted->posted_ns - since_ns >= patience && pysh.accel &&
+           pysh.accel->idle() && epoch && epoch((int)posted->collective, &done) == ISHMEMX_OK &&
+           done < posted->expected;
 }
 
 int pysh_board_mismatch(pysh_control_slot_t *const *slots, const pysh_members_t *members, const char *what,

@@ -7,10 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PYSH_WAIT_TEXT      384
-#define PYSH_ACTIVITY_TEXT  160 /* what a PE is seen to wait in, behind a line of the program and the end of that line */
+#define PYSH_WAIT_TEXT     384
+#define PYSH_ACTIVITY_TEXT 160 /* what a PE is seen to wait in, behind a line of the program and the end of that line \
+                                */
 #define PYSH_PLACE_TEXT     48
-#define PYSH_COLLECTIVE_ALL 65  /* sync_all and barrier_all in kernels: all PEs, apart from the world team's others */
+#define PYSH_COLLECTIVE_ALL 65 /* sync_all and barrier_all in kernels: all PEs, apart from the world team's others */
 
 /* RUNS: nobody knows whether it waits. POLLS: it waits in a loop of its own. COMPILES: its launch waits for
  * its code. The last three are what its host sees of it. */

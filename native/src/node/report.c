@@ -111,8 +111,8 @@ void pysh_name_get(int kind, int64_t number, char *text, size_t capacity) {
     "where kernels run on the CPU a launch returns when its kernel has ended: what the program does behind that " \
     "line cannot end this wait; do it before the launch, or launch on a stream (pyshmem.streams.Stream)"
 
-#define OWN_LOOP                                                                                                   \
-    "a kernel's loop that reads until a word changes is no wait: it has no deadline, a compiler may read the word "  \
+#define OWN_LOOP                                                                                                    \
+    "a kernel's loop that reads until a word changes is no wait: it has no deadline, a compiler may read the word " \
     "once, and the simulator runs no other thread meanwhile; wait_until and signal_wait_until of pyshmem.device wait"
 
 static void (*_Atomic describe_rings)(char *text, size_t capacity);

@@ -18,7 +18,7 @@ typedef struct stream {
     struct stream *next;
     pthread_t thread;
     queue_t queue, captured;
-    const job_t *doing; /* while it is busy */
+    const job_t *doing;                  /* while it is busy */
     bool capturing, spoilt, busy, leave; /* spoilt: the capture; leave: when the queue is empty */
 } stream_t;
 
