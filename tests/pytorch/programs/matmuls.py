@@ -193,8 +193,8 @@ def errors(me: int, n: int) -> None:
     call, reduce = fused.all_gather_matmul, fused.matmul_all_reduce
     refused(ValueError, "x (4, 8) has 8 columns, w (7, 6) has 7 rows", call, x, given(2, 7, 6))
     refused(TypeError, "x is torch.float32, w is torch.float16", call, x, w.half())
-    refused(TypeError, "x is torch.float64", call, x.double(), w.double())
-    refused(ValueError, "x is not contiguous", call, given(1, 8, 4).t(), w)
+    refused(TypeError, "x_shard is torch.float64", call, x.double(), w.double())
+    refused(ValueError, "x_shard is not contiguous", call, given(1, 8, 4).t(), w)
     refused(ValueError, "w is neither contiguous nor the transpose", call, x, given(2, 16, 6)[::2])
     refused(ValueError, "activation is 'tanh'", call, x, w, activation="tanh")
     refused(ValueError, "bias has 5 elements, w has 6", call, x, w, bias=given(3, 5))
@@ -207,7 +207,7 @@ def errors(me: int, n: int) -> None:
     refused(ValueError, "are", reduce, x, w, rows=[3] + [0] * (n - 1))
     refused(ValueError, "rows is (1, 1, 1, 1, 1)", reduce, x, w, rows=[1] * 5)
     refused(ValueError, "no algorithm 'best'", call, x, w, algorithm="best")
-    refused(TypeError, "x is list", call, [1.0], w)
+    refused(TypeError, "x_shard is list", call, [1.0], w)
     refused(ValueError, "7 rows for 0 PEs", fused.share_of_rows, 7, 0)
     if n > 1:
         uneven = [4] * (n - 1) + [0]
