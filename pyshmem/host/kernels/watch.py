@@ -4,7 +4,7 @@
 A kernel that runs in Python, or on the CPU, keeps the thread that has launched it. A thread of the
 library looks at it four times a second, once it has lasted for a second. One whose variables, and
 elements of arrays, are the same at each look polls: it is told as one that waits, and PYSHMEM_TIMEOUT
-ends it as it ends a wait. Compiled kernels keep Python's lock, so that nothing is seen of them.
+ends it as it ends a wait. A compiled kernel has no frames to look at: it is told as one that goes on.
 """
 
 from __future__ import annotations
