@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PYSH_WAIT_TEXT     384
-#define PYSH_ACTIVITY_TEXT 160 /* what a PE is seen to wait in, behind a line of the program and the end of that line \
-                                */
+#define PYSH_WAIT_TEXT 384
+/* What a PE is seen to wait in, behind a line of the program and the end of that line. */
+#define PYSH_ACTIVITY_TEXT  160
 #define PYSH_PLACE_TEXT     48
 #define PYSH_COLLECTIVE_ALL 65 /* sync_all and barrier_all in kernels: all PEs, apart from the world team's others */
 
