@@ -119,6 +119,7 @@ enum ishmemx_cpu_end {
     ISHMEMX_CPU_INTERRUPTED,
     ISHMEMX_CPU_OUT_OF_BOUNDS, /* `text` says which index of what, `block` and `thread` whose */
     ISHMEMX_CPU_NOT_ALL,       /* `text` says which threads of a routine's group are not in it with the others */
+    ISHMEMX_CPU_GIVEN_UP,      /* by ishmemx_cpu_give_up() */
 };
 
 /* A word of what kernels print: what it is, an enum of the compiler's, and its bits. */
@@ -144,6 +145,12 @@ typedef struct {
 /* The address of a function that compiled kernels call, by its name in fiber.h; 0: there is none. */
 ISHMEMX_API int64_t ishmemx_cpu_symbol(const char *name);
 ISHMEMX_API void ishmemx_cpu_forget(ishmemx_cpu_launch_t *launch);
+/* Looks at a launch that goes on in another thread. How many looks, of this call and those before, have found a thread
+ * of it as an earlier one had, since it last waited: many are a loop that changes nothing. Which thread comes back in
+ * `block` and `thread`. 0: it goes on. -1: it has ended. */
+ISHMEMX_API int ishmemx_cpu_look(int64_t launch, int32_t *block, int32_t *thread);
+/* Ends such a launch where it is: ISHMEMX_CPU_GIVEN_UP. -1: it has ended, or is not in the kernel's own code. */
+ISHMEMX_API int ishmemx_cpu_give_up(int64_t launch);
 /* Threads of kernels that may live at once in a launch, blocks that wait for each other among them. */
 ISHMEMX_API int64_t ishmemx_cpu_most_threads(void);
 

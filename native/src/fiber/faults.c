@@ -13,6 +13,7 @@
 
 #include "base/say.h"
 #include "fiber/faults.h"
+#include "fiber/look.h"
 #include "fiber/schedule.h"
 #include "fiber/switch.h"
 
@@ -35,6 +36,8 @@ static struct {
     int n_code;
     unsigned long long loaded;
     _Atomic(worker_t *) workers[MOST_WORKERS]; /* of launches that SIGINT ends; read by the handler */
+    worker_t *all[MOST_WORKERS];               /* with the mutex */
+    int n_all;
 } process = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- faults ---- */
@@ -113,7 +116,7 @@ static void note_libraries(void) {
     process.loaded = loads;
 }
 
-static bool in_kernel(uintptr_t place) {
+bool pysh_in_kernel(uintptr_t place) {
     for (int i = 0; i < process.n_code; i++)
         if (place >= process.code[i].from && place < process.code[i].to)
             return false;
@@ -143,7 +146,7 @@ static void interrupt(int signal, siginfo_t *info, void *context) {
     }
     own = pysh_worker;
     if (own && own->running && atomic_load(&own->grid->stop) == ISHMEMX_CPU_INTERRUPTED &&
-        in_kernel(pysh_interrupted_at(context)))
+        pysh_in_kernel(pysh_interrupted_at(context)))
         pysh_return_to(context, pysh_leave);
     errno = kept;
 }
@@ -162,6 +165,43 @@ static void strike(worker_t *worker) {
         if (atomic_compare_exchange_strong(&process.workers[i], &one, NULL))
             return;
     }
+}
+
+/* ---- for looks ---- */
+
+void pysh_faults_lock(void) {
+    pthread_mutex_lock(&process.mutex);
+    if (!process.interruptible) /* else the handler of SIGINT may read it, and a launch has noted them */
+        note_libraries();
+}
+
+void pysh_faults_unlock(void) {
+    pthread_mutex_unlock(&process.mutex);
+}
+
+worker_t *pysh_faults_worker(const ishmemx_cpu_launch_t *launch, int *at) {
+    while (*at < process.n_all) {
+        worker_t *worker = process.all[(*at)++];
+
+        if (worker->grid->launch == launch)
+            return worker;
+    }
+    return NULL;
+}
+
+/* With the mutex held. Who finds no place is not looked at. */
+static void show(worker_t *worker) {
+    if (process.n_all < MOST_WORKERS)
+        process.all[process.n_all++] = worker;
+}
+
+static void hide(worker_t *worker) {
+    int at = 0;
+
+    while (at < process.n_all && process.all[at] != worker)
+        at++;
+    if (at < process.n_all)
+        process.all[at] = process.all[--process.n_all];
 }
 
 /* ---- by launch and by thread ---- */
@@ -183,6 +223,17 @@ static void no_stack(worker_t *worker) {
     free(worker->handler_stack);
 }
 
+/* What a thread takes while it is a worker, and did not. */
+static void take_signals(worker_t *worker, bool interrupts) {
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, PYSH_LOOK_SIGNAL);
+    if (interrupts)
+        sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_UNBLOCK, &signals, &worker->mask);
+}
+
 void pysh_faults_begin(worker_t *worker, bool interruptible) {
     struct sigaction action = {.sa_sigaction = interrupt, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
@@ -190,6 +241,7 @@ void pysh_faults_begin(worker_t *worker, bool interruptible) {
     pthread_mutex_lock(&process.mutex);
     if (!process.installed)
         install();
+    show(worker);
     if (interruptible) {
         sigemptyset(&action.sa_mask);
         note_libraries();
@@ -198,39 +250,42 @@ void pysh_faults_begin(worker_t *worker, bool interruptible) {
             sigaction(SIGINT, &action, &process.interrupt_before);
     }
     pthread_mutex_unlock(&process.mutex);
+    take_signals(worker, false);
 }
 
 void pysh_faults_end(worker_t *worker, bool interruptible) {
+    pthread_sigmask(SIG_SETMASK, &worker->mask, NULL);
+    pthread_mutex_lock(&process.mutex);
     if (interruptible) {
-        pthread_mutex_lock(&process.mutex);
         if (--process.interruptible == 0)
             sigaction(SIGINT, &process.interrupt_before, NULL);
         strike(worker);
-        pthread_mutex_unlock(&process.mutex);
     }
+    hide(worker);
+    pthread_mutex_unlock(&process.mutex);
+    pysh_look_forget(worker);
     no_stack(worker);
 }
 
 void pysh_thread_faults_begin(worker_t *worker) {
-    sigset_t interrupts;
+    bool interruptible = worker->grid->launch->interruptible;
 
     own_stack(worker);
-    if (!worker->grid->launch->interruptible)
-        return;
-    enlist(worker);
-    sigemptyset(&interrupts);
-    sigaddset(&interrupts, SIGINT);
-    pthread_sigmask(SIG_UNBLOCK, &interrupts, NULL);
+    if (interruptible)
+        enlist(worker);
+    pthread_mutex_lock(&process.mutex);
+    show(worker);
+    pthread_mutex_unlock(&process.mutex);
+    take_signals(worker, interruptible);
 }
 
 void pysh_thread_faults_end(worker_t *worker) {
-    sigset_t interrupts;
-
-    if (worker->grid->launch->interruptible) {
-        sigemptyset(&interrupts);
-        sigaddset(&interrupts, SIGINT);
-        pthread_sigmask(SIG_BLOCK, &interrupts, NULL);
+    pthread_sigmask(SIG_SETMASK, &worker->mask, NULL);
+    if (worker->grid->launch->interruptible)
         strike(worker);
-    }
+    pthread_mutex_lock(&process.mutex);
+    hide(worker);
+    pthread_mutex_unlock(&process.mutex);
+    pysh_look_forget(worker);
     no_stack(worker);
 }

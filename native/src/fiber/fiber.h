@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,6 +87,14 @@ typedef struct {
     int64_t printed_room;
 } grid_t;
 
+/* What a signal's handler has seen of the thread that a worker runs. */
+typedef struct {
+    uint64_t state; /* a digest of its registers and stack */
+    uint64_t turns; /* the worker's */
+    bool in_kernel; /* else in a library's function */
+    int32_t block[3], thread[3];
+} look_t;
+
 struct worker {
     grid_t *grid;
     pthread_t thread;
@@ -98,6 +107,12 @@ struct worker {
     int yields;          /* one after the other, with nothing else in between */
     int idle;            /* turns in which all yielded */
     void *handler_stack; /* of signals' handlers; NULL: the thread has one anyway */
+    sigset_t mask;       /* of the thread, before it became a worker */
+    uint64_t turns;      /* of threads that began or waited, so far */
+    _Atomic int asked;   /* another thread wants to see what it does; who takes it down to 0 may write `look` */
+    _Atomic int answers; /* release, behind `look`: pairs with the acquire of who asked */
+    look_t look;
+    struct watched *watched; /* what looks have seen so far; of who looks; freed with the launch */
 };
 
 static inline void line_clear(line_t *line) {

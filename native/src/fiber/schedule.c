@@ -35,6 +35,7 @@ static void schedule_begin(fiber_t *self, worker_t *worker, block_t *block) {
     const ishmemx_cpu_launch_t *launch = worker->grid->launch;
     ishmemx_cpu_thread_t *seen = &self->seen;
 
+    worker->turns++;
     if (self->block != block) {
         memcpy(seen->block, block->index, sizeof seen->block);
         memcpy(seen->threads, launch->threads, sizeof seen->threads);
@@ -172,6 +173,7 @@ void pysh_cpu_yield(void) {
     worker_t *worker = pysh_worker;
     fiber_t *self = worker->running;
 
+    worker->turns++;
     line_add(&worker->ready, self);
     if (++worker->yields >= worker->ready.count && !worker->starting) {
         worker->running = NULL;

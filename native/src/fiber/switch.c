@@ -1,12 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * From one stack to another: what the calling convention has a function keep is on the stack that is left. */
 #define _GNU_SOURCE
+#include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <ucontext.h>
 
 #include "fiber/switch.h"
 
+#define BELOW_SP   128 /* which a leaf function may use */
+#define MOST_STACK 4096
+
 void pysh_change_stack(void **from, void *to); /* the text below */
+
+/* Of memory; both are multiples of 8. A stack's has what sanitizers keep between variables. */
+__attribute__((no_sanitize("address", "thread"))) static uint64_t digest(uint64_t so_far, const void *memory,
+                                                                         size_t nbytes) {
+    const uint64_t *words = memory;
+
+    for (size_t i = 0; i < nbytes / 8; i++)
+        so_far = (so_far ^ words[i]) * 0x9e3779b97f4a7c15u + (so_far >> 29);
+    return so_far;
+}
+
+static uint64_t digest_of_stack(uint64_t so_far, uintptr_t sp, const char *low, const char *top) {
+    uintptr_t from = sp - BELOW_SP, to = sp + MOST_STACK;
+
+    from = (from > (uintptr_t)low ? from : (uintptr_t)low) & ~(uintptr_t)7;
+    to = to < (uintptr_t)top ? to : (uintptr_t)top;
+    return to > from ? digest(so_far, (const void *)from, to - from) : so_far;
+}
 
 #if defined(__x86_64__)
 __asm__(".text\n"
@@ -52,6 +75,15 @@ void pysh_return_to(void *context, void (*function)(void)) {
 
 uintptr_t pysh_interrupted_at(const void *context) {
     return (uintptr_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+}
+
+uint64_t pysh_interrupted_with(const void *context, const char *low, const char *top) {
+    const mcontext_t *registers = &((const ucontext_t *)context)->uc_mcontext;
+    uint64_t all = digest(0, registers->gregs, (REG_RIP + 1) * sizeof *registers->gregs);
+
+    if (registers->fpregs)
+        all = digest(all, registers->fpregs->_xmm, sizeof registers->fpregs->_xmm);
+    return digest_of_stack(all, (uintptr_t)registers->gregs[REG_RSP], low, top);
 }
 #elif defined(__aarch64__)
 __asm__(".text\n"
@@ -106,6 +138,17 @@ void pysh_return_to(void *context, void (*function)(void)) {
 
 uintptr_t pysh_interrupted_at(const void *context) {
     return (uintptr_t)((const ucontext_t *)context)->uc_mcontext.pc;
+}
+
+uint64_t pysh_interrupted_with(const void *context, const char *low, const char *top) {
+    const mcontext_t *registers = &((const ucontext_t *)context)->uc_mcontext;
+    const struct _aarch64_ctx *extra = (const void *)registers->__reserved;
+    uint64_t all = digest(registers->pc, registers->regs, sizeof registers->regs);
+
+    for (; extra->magic; extra = (const void *)((const char *)extra + extra->size))
+        if (extra->magic == FPSIMD_MAGIC)
+            all = digest(all, ((const struct fpsimd_context *)extra)->vregs, 512);
+    return digest_of_stack(all, registers->sp, low, top);
 }
 #else
 #error "fibers are written for x86-64 and aarch64"

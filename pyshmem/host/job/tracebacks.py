@@ -113,7 +113,7 @@ def _own_lines(error: BaseException) -> TracebackType | None:
     last = steps[-1]
     line = linecache.getline(last.tb_frame.f_code.co_filename, last.tb_lineno)
     passed_on = _UNFIT.match(str(error)) and _PASSED_ON.search(line.rstrip())
-    told = line.lstrip().startswith("raise") or passed_on
+    told = line.lstrip().startswith("raise") or passed_on or isinstance(error, KeyboardInterrupt)
     if _is_ours(last.tb_frame) and not told and last.tb_frame.f_code.co_filename != _ELEMENTS:
         return error.__traceback__
     made = None

@@ -4,7 +4,8 @@
 A kernel that runs in Python, or on the CPU, keeps the thread that has launched it. A thread of the
 library looks at it four times a second, once it has lasted for a second. One whose variables, and
 elements of arrays, are the same at each look polls: it is told as one that waits, and PYSHMEM_TIMEOUT
-ends it as it ends a wait. A compiled kernel has no frames to look at: it is told as one that goes on.
+ends it as it ends a wait. A compiled kernel has no frames to look at: the library looks at the
+registers of its threads.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core import errors
-from ..._core.library import check, lib, setting_number
+from ..._core.library import check, ffi, lib, setting_number
 from ..job import runtime, tracebacks
 
 _FIRST, _BETWEEN = 1.0, 0.25  # seconds
 #: For so long its variables have to be the same.
 _POLLS_AFTER = 2.0
+#: So many looks at a compiled kernel have to find it as others did.
+_LOOKS = 64
 MOST = 16  # threads of a kernel that are looked at
 #: The thread, as debuggers and ``ps -T`` know it: as threads of the C library's, it takes no signals but
 #: those of a fault of its own.
@@ -60,10 +63,20 @@ class _Seen:
         self.since_ns = time.monotonic_ns()
         self.states: dict[int, Any] = {}  # by frame
         self.same_since = time.monotonic()
-        self.line = ""
+        self.where = ""
         self.ended = False
 
+    def goes_on(self) -> None:
+        self.same_since, self.where = time.monotonic(), ""
 
+    def polls(self) -> bool:
+        """Whether it has been the same for so long."""
+        return time.monotonic() - self.same_since > _POLLS_AFTER
+
+
+#: Addresses of launches of compiled kernels, by thread; why one was given up.
+_launches: dict[int, int] = {}
+_given_up: dict[int, BaseException] = {}
 _running: dict[int, Kernel] = {}
 _begun = threading.Event()
 _thread: threading.Thread | None = None
@@ -93,6 +106,23 @@ def as_kernel(kernel: Kernel, run: Callable[[], None]) -> None:
             _running.pop(here, None)
         else:
             _running[here] = outer
+
+
+def compiled(address: int, run: Callable[[], None]) -> None:
+    """``run`` is the launch at this address."""
+    here = threading.get_ident()
+    _launches[here] = address
+    try:
+        run()
+    finally:
+        del _launches[here]
+
+
+def given_up() -> BaseException:
+    """Why this thread's launch was."""
+    error = _given_up.pop(threading.get_ident())
+    error.__traceback__ = None
+    return error
 
 
 def compiling(make: Callable[..., Any], *given: Any) -> Any:
@@ -146,14 +176,15 @@ def _look(ident: int, seen: _Seen) -> None:
     polls = False
     if seen.kernel.threads is not None:
         polls = _same(_frames(ident, seen.kernel.threads(), seen), seen)
-    text, does = f"kernel {seen.kernel.text()}{seen.line}", int(polls)
+    elif (launch := _launches.get(ident)) is not None:
+        polls = _same_registers(launch, seen)
+    text, does = f"kernel {seen.kernel.text()}{seen.where}{_POLLS if polls else ''}", int(polls)
     if seen.kernel.compiles:
         text, does = text.replace(", launched at ", " for its first launch at "), 2
     try:
         check(lib.ishmemx_kernel_is_seen(text.encode(), does, seen.since_ns))
     except errors.ShmemError as error:
-        if seen.kernel.threads is not None:
-            _end(ident, seen, error)
+        _end(ident, seen, error)
         return
     limit = setting_number("TIMEOUT") * 1e-9
     if polls and 0 < limit < time.monotonic() - seen.same_since:
@@ -195,18 +226,26 @@ def _is_between(frame: FrameType | None) -> bool:
 
 def _same(threads: Iterable[tuple[str, FrameType]], seen: _Seen) -> bool:
     """Have the variables of all threads that are seen been the same for a while?"""
-    place = ""
     for place, frame in threads:
         state = {name: _value(value) for name, value in tuple(frame.f_locals.items())}
         if seen.states.get(id(frame)) != state:
             seen.states[id(frame)] = state
             seen.same_since = time.monotonic()
         file = Path(frame.f_code.co_filename).name
-        seen.line = f", {place}, at {file}:{frame.f_lineno}"
-    polls = bool(seen.states) and time.monotonic() - seen.same_since > _POLLS_AFTER
-    if polls and not seen.line.endswith(_POLLS):
-        seen.line += _POLLS
-    return polls
+        seen.where = f", {place}, at {file}:{frame.f_lineno}"
+    return bool(seen.states) and seen.polls()
+
+
+def _same_registers(launch: int, seen: _Seen) -> bool:
+    """Have the registers of one of its threads been the same for a while?"""
+    block, thread = ffi.new("int32_t[3]"), ffi.new("int32_t[3]")
+    looks = lib.ishmemx_cpu_look(launch, block, thread)
+    if looks <= 0:
+        seen.goes_on()
+    if looks <= _LOOKS or not seen.polls():
+        return False
+    seen.where = f", block {tuple(block)}, thread {tuple(thread)}"
+    return True
 
 
 def _value(value: Any) -> Any:
@@ -223,6 +262,9 @@ def _value(value: Any) -> Any:
 
 def _end(ident: int, seen: _Seen, error: BaseException) -> None:
     """Raise ``error`` in the kernel, where it is."""
+    if seen.kernel.threads is None:
+        _give_up(ident, seen, error)
+        return
     seen.ended = True
     kind = type(error)
 
@@ -232,3 +274,11 @@ def _end(ident: int, seen: _Seen, error: BaseException) -> None:
     named = {"__init__": init, "__module__": kind.__module__, "__qualname__": kind.__qualname__}
     made = type(kind.__name__, (kind, _Given), named)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(made))
+
+
+def _give_up(ident: int, seen: _Seen, error: BaseException) -> None:
+    """The same for a compiled one; in a function of a library it is not ended, but at another look."""
+    launch = _launches.get(ident)
+    if launch is not None and _running.get(ident) is seen.kernel:
+        _given_up[ident] = error
+        seen.ended = lib.ishmemx_cpu_give_up(launch) == 0

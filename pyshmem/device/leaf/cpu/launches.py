@@ -312,8 +312,9 @@ def run(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) 
     if number is not None:
         shown = f"{made.place}{greenlets.launched}"
         lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, number, shown.encode())
+    address = int(ffi.cast("intptr_t", launch))
     try:
-        launcher.function(int(ffi.cast("intptr_t", launch)), given)
+        watch.compiled(address, lambda: launcher.function(address, given))
     except Exception as error:
         if kernel._debug:
             name_thread(error, launch.thread, launch.block)
@@ -349,6 +350,8 @@ def _raise(kernel: Any, launch: Any) -> None:
         raise RuntimeError(f"{text}, in kernel {name}, block {tuple(launch.block)}")
     if launch.end == lib.ISHMEMX_CPU_INTERRUPTED:
         raise KeyboardInterrupt(f"in kernel {name}")
+    if launch.end == lib.ISHMEMX_CPU_GIVEN_UP:
+        raise watch.given_up()
     if launch.end == lib.ISHMEMX_CPU_NO_STATE:
         raise not_initialized("a kernel uses pyshmem.device")
     if launch.end == lib.ISHMEMX_CPU_OUT_OF_BOUNDS:
