@@ -250,11 +250,13 @@ void pysh_faults_begin(worker_t *worker, bool interruptible) {
             sigaction(SIGINT, &action, &process.interrupt_before);
     }
     pthread_mutex_unlock(&process.mutex);
-    take_signals(worker, false);
+    if (!interruptible) /* else it is the main thread, which takes them */
+        take_signals(worker, false);
 }
 
 void pysh_faults_end(worker_t *worker, bool interruptible) {
-    pthread_sigmask(SIG_SETMASK, &worker->mask, NULL);
+    if (!interruptible)
+        pthread_sigmask(SIG_SETMASK, &worker->mask, NULL);
     pthread_mutex_lock(&process.mutex);
     if (interruptible) {
         if (--process.interruptible == 0)

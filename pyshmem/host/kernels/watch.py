@@ -74,8 +74,8 @@ class _Seen:
         return time.monotonic() - self.same_since > _POLLS_AFTER
 
 
-#: Addresses of launches of compiled kernels, by thread; why one was given up.
-_launches: dict[int, int] = {}
+#: Addresses of launches of compiled kernels, by thread, while they go on; why one was given up.
+launches: dict[int, int] = {}
 _given_up: dict[int, BaseException] = {}
 _running: dict[int, Kernel] = {}
 _begun = threading.Event()
@@ -106,16 +106,6 @@ def as_kernel(kernel: Kernel, run: Callable[[], None]) -> None:
             _running.pop(here, None)
         else:
             _running[here] = outer
-
-
-def compiled(address: int, run: Callable[[], None]) -> None:
-    """``run`` is the launch at this address."""
-    here = threading.get_ident()
-    _launches[here] = address
-    try:
-        run()
-    finally:
-        del _launches[here]
 
 
 def given_up() -> BaseException:
@@ -176,7 +166,7 @@ def _look(ident: int, seen: _Seen) -> None:
     polls = False
     if seen.kernel.threads is not None:
         polls = _same(_frames(ident, seen.kernel.threads(), seen), seen)
-    elif (launch := _launches.get(ident)) is not None:
+    elif (launch := launches.get(ident)) is not None:
         polls = _same_registers(launch, seen)
     text, does = f"kernel {seen.kernel.text()}{seen.where}{_POLLS if polls else ''}", int(polls)
     if seen.kernel.compiles:
@@ -278,7 +268,7 @@ def _end(ident: int, seen: _Seen, error: BaseException) -> None:
 
 def _give_up(ident: int, seen: _Seen, error: BaseException) -> None:
     """The same for a compiled one; in a function of a library it is not ended, but at another look."""
-    launch = _launches.get(ident)
+    launch = launches.get(ident)
     if launch is not None and _running.get(ident) is seen.kernel:
         _given_up[ident] = error
         seen.ended = lib.ishmemx_cpu_give_up(launch) == 0

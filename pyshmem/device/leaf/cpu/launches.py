@@ -312,15 +312,17 @@ def run(kernel: Any, dimensions: Any, arguments: list[Any], number: int | None) 
     if number is not None:
         shown = f"{made.place}{greenlets.launched}"
         lib.ishmemx_name_set(lib.ISHMEMX_NAME_KERNEL, number, shown.encode())
-    address = int(ffi.cast("intptr_t", launch))
+    here, address = threading.get_ident(), int(ffi.cast("intptr_t", launch))
+    watch.launches[here] = address
     try:
-        watch.compiled(address, lambda: launcher.function(address, given))
+        launcher.function(address, given)
     except Exception as error:
         if kernel._debug:
             name_thread(error, launch.thread, launch.block)
         error.add_note(f"in kernel {kernel.fn.__qualname__}, {_where(launch)}")
         raise
     finally:
+        del watch.launches[here]
         language.show_printed(launch.printed, launch.n_printed)
         lib.ishmemx_cpu_forget(launch)
     _raise(kernel, launch)
