@@ -235,7 +235,12 @@ with pyshmem.init(heap_size="1M") as job:
         "some": lambda: len(pyshmem.test_some(word, pyshmem.CMP_NE, 0)),
         "signal": lambda: pyshmem.signal_fetch(sig) == 7,
         "lock": lambda: pyshmem.test_lock(lock),
+        "read": lambda: pyshmem.g(word, 2),
+        "fetch": lambda: pyshmem.atomic_fetch(word[1:], 2),
+        "swap": lambda: pyshmem.atomic_compare_swap(word, 1, 2, 2),
+        "words": lambda: pyshmem.g(word, 2) or pyshmem.g(word[1:], 2) or time.time() > begin + 8,
     }
+    begin = time.time()
     if last:
         time.sleep(late)
         if late:
@@ -261,6 +266,9 @@ with pyshmem.init(heap_size="1M") as job:
         ("some", r"test_some \(!= 0, seen 0 in element 0; 1 more\)"),
         ("signal", r"signal_fetch \(seen 0\)"),
         ("lock", r"test_lock \(held by PE 2\)"),
+        ("read", r"reads \(of PE 2, the same again\)"),
+        ("fetch", r"atomics \(of PE 2, the same again\)"),
+        ("swap", r"atomics \(of PE 2, the same again\)"),
     ],
 )
 def test_a_loop_of_tests_that_nobody_can_end_is_told_of(
@@ -270,13 +278,19 @@ def test_a_loop_of_tests_that_nobody_can_end_is_told_of(
     run_pes(3, POLLS, [how, 0, report], check=True)
     told = report.read_text()
     assert told.count("no PE is left that could end that") == 1, told
-    assert re.search(rf"PE 0 \(pid \d+\): in a loop of {stands} for", told), told
+    assert re.search(rf"PE 0 \(pid \d+\): in a loop of {stands} for .*, at program.py:\d+", told), (
+        told
+    )
     assert re.search(r"PE 2 \(pid \d+\): in finalize for", told), told
 
 
-def test_a_loop_of_tests_that_a_pe_can_end_is_not(run_pes: Callable, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("how", "late"), [("any", 5), ("words", 0)])
+def test_a_loop_of_tests_that_a_pe_can_end_is_not(
+    how: str, late: float, run_pes: Callable, tmp_path: Path
+) -> None:
+    """Nor one that reads several words in turn, which may be work."""
     report = tmp_path / "report"
-    run_pes(3, POLLS, ["any", 5, report], check=True)
+    run_pes(3, POLLS, [how, late, report], check=True)
     assert report.read_text() == ""
 
 

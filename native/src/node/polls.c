@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/state.h"
 #include "node/node.h"
 #include "node/report.h"
@@ -44,7 +45,7 @@ void pysh_give_way(void) {
 /* A loop does nothing else when it takes no longer than this of the core for each test, or next to nothing of the time,
  * as one that sleeps in between. */
 #define TEST_NS    (20 * 1000LL)
-#define IDLE_SHARE 20
+#define IDLE_SHARE 10
 /* From when on others are shown that this PE is in a loop of tests. */
 #define SHOWN_NS (1000 * 1000 * 1000LL)
 
@@ -55,6 +56,7 @@ static _Thread_local struct loop {
     int64_t tests; /* since that look */
     unsigned step; /* tests from one to the next */
     bool shown, reported;
+    char place[PYSH_PLACE_TEXT];
 } loop;
 
 static int64_t used_ns(void) {
@@ -66,16 +68,15 @@ static int64_t used_ns(void) {
 
 static void begin_again(uint64_t found, int64_t now) {
     if (loop.shown)
-        pysh_wait_publish_loop(NULL, 0);
+        pysh_wait_publish_loop(NULL, "", 0);
     loop = (struct loop){.found = found, .since_ns = now, .looked_ns = now, .used_ns = used_ns(), .step = loop.step};
 }
 
 /* A loop that sleeps is looked at after fewer tests. */
-static void set_step(int64_t passed) {
-    enum { MOST = PYSH_POLL_MOST / PYSH_POLL_TEST };
-    int64_t step = passed > 0 ? loop.tests * 2 * LOOK_NS / passed : MOST;
+static void set_step(int64_t passed, unsigned count) {
+    int64_t most = PYSH_POLL_MOST / count, step = passed > 0 ? loop.tests * 2 * LOOK_NS / passed : most;
 
-    loop.step = step < 1 ? 1 : step > MOST ? MOST : (unsigned)step;
+    loop.step = step < 1 ? 1 : step > most ? (unsigned)most : (unsigned)step;
 }
 
 static void show(const char *what, pysh_wait_aim_t aim) {
@@ -84,26 +85,29 @@ static void show(const char *what, pysh_wait_aim_t aim) {
 
     aim.describe(aim.of, seen, sizeof seen);
     snprintf(name, sizeof name, seen[0] ? "a loop of %s (%s)" : "a loop of %s", what, seen);
-    pysh_wait_publish_loop(name, loop.since_ns);
+    if (!loop.shown)
+        pysh_tell_place(loop.place, sizeof loop.place);
+    pysh_wait_publish_loop(name, loop.place, loop.since_ns);
     loop.shown = true;
     if (!loop.reported && (why = pysh_report_loop_due(&loop.alone_ns, loop.waited_ns))) {
         loop.reported = true;
-        pysh_report_long_loop(name, loop.since_ns, why);
+        pysh_report_long_loop(name, loop.place, loop.since_ns, why);
     }
 }
 
-void pysh_polled(const char *what, uint64_t found, pysh_wait_aim_t aim) {
+/* `count`: of each, as PYSH_POLL_TEST. */
+static void polled(const char *what, uint64_t found, unsigned count, pysh_wait_aim_t aim) {
     int64_t now, passed, used;
 
     pysh_give_way();
-    loop.tests += loop.step ? loop.step : PYSH_POLL_MOST / PYSH_POLL_TEST;
+    loop.tests += loop.step ? loop.step : PYSH_POLL_MOST / count;
     now = pysh_now_ns();
     passed = now - loop.looked_ns;
     if (found != loop.found || !loop.looked_ns) {
         begin_again(found, now);
     } else if (passed >= LOOK_NS) {
         used = used_ns();
-        set_step(passed);
+        set_step(passed, count);
         if (used - loop.used_ns > loop.tests * TEST_NS && used - loop.used_ns > passed / IDLE_SHARE) {
             begin_again(found, now);
         } else {
@@ -116,5 +120,23 @@ void pysh_polled(const char *what, uint64_t found, pysh_wait_aim_t aim) {
         }
     }
     if (loop.step)
-        pysh_polls = PYSH_POLL_MOST - loop.step * PYSH_POLL_TEST;
+        pysh_polls = PYSH_POLL_MOST - loop.step * count;
+}
+
+void pysh_polled(const char *what, uint64_t found, pysh_wait_aim_t aim) {
+    polled(what, found, PYSH_POLL_TEST, aim);
+}
+
+static void describe_read(const void *of, char *text, size_t capacity) {
+    snprintf(text, capacity, "of PE %d, the same again", *(const int *)of);
+}
+
+/* A program may read many words in turn: only what is the same word each time is a loop. */
+void pysh_polled_read(const char *what, const void *word, int pe, uint64_t seen) {
+    enum { SPREAD = 0x9e3779b1, SHIFTS = 61 };
+    uint64_t found = (((uint64_t)(uintptr_t)word * SPREAD) ^ seen) * SPREAD + (uint64_t)pe;
+
+    polled(what, found, PYSH_POLL_READ, (pysh_wait_aim_t){describe_read, &pe});
+    if (!pysh_polls) /* of words that are read in turn another one is the next to be seen */
+        pysh_polls = (unsigned)loop.looked_ns % SHIFTS;
 }

@@ -19,17 +19,14 @@ extern _Thread_local unsigned pysh_polls;
 void pysh_give_way(void);
 /* In the call of a test for which pysh_poll_due() is true: what it is called, what it found, and what it is for. */
 void pysh_polled(const char *what, uint64_t found, pysh_wait_aim_t aim);
+/* The same for a read of one word of a PE, for which pysh_poll_due(PYSH_POLL_READ) is. */
+void pysh_polled_read(const char *what, const void *word, int pe, uint64_t seen);
 
-/* Tells the others that a thread is in a loop of tests, again and again while it is; NULL: no longer. */
-void pysh_wait_publish_loop(const char *name, int64_t since_ns);
+/* Tells the others that a thread is in a loop of tests, at a line of the program, or "", again and again while it is;
+ * NULL: no longer. */
+void pysh_wait_publish_loop(const char *name, const char *place, int64_t since_ns);
 
 /* Counts; true: the caller gives way. */
 static inline bool pysh_poll_due(unsigned count) {
     return __builtin_expect((pysh_polls += count) >= PYSH_POLL_MOST, 0);
-}
-
-/* A read's; who tests counts by itself. */
-static inline void pysh_poll(unsigned count) {
-    if (count == PYSH_POLL_READ && pysh_poll_due(count))
-        pysh_give_way();
 }

@@ -230,8 +230,8 @@ void pysh_report_kernel(const pysh_kernel_wait_t *wait, const char *why) {
         pysh_report_long_wait(is_kernel ? name : "a kernel", "", wait->since_ns, why);
 }
 
-void pysh_report_long_loop(const char *name, int64_t since_ns, const char *why) {
-    write_report("polls in", name, "", since_ns, why, "PYSHMEM_REPORT_AFTER=0 leaves out this message");
+void pysh_report_long_loop(const char *name, const char *place, int64_t since_ns, const char *why) {
+    write_report("polls in", name, place, since_ns, why, "PYSHMEM_REPORT_AFTER=0 leaves out this message");
 }
 
 int ishmemx_report(char *text, size_t capacity) {

@@ -22,7 +22,7 @@ void pysh_report_long_wait(const char *what, const char *place, int64_t since_ns
 /* The same for a loop of tests, in `name`. It may be for something else besides, so it is no matter how long it lasts:
  * it is reported once a PE is over and none is left that could change what it looks at. */
 const char *pysh_report_loop_due(int64_t *alone_ns, int64_t waited_ns);
-void pysh_report_long_loop(const char *name, int64_t since_ns, const char *why);
+void pysh_report_long_loop(const char *name, const char *place, int64_t since_ns, const char *why);
 /* Who writes a line on each of this PE's rings; NULL: there are none. */
 void pysh_report_rings(void (*describe)(char *text, size_t capacity));
 /* The name of a kernel or device routine, or its number; see ishmemx_name_set(). */

@@ -205,25 +205,28 @@ static pysh_activity_t shown_kind(const pysh_wait_t *wait) {
     return wait->kind;
 }
 
-/* What is published is the latest of the slow waits. */
-static void publish(void) {
+static void publish_as(const char *name, const char *place, int64_t since_ns, pysh_activity_t kind) {
     char text[PYSH_ACTIVITY_TEXT];
 
-    if (!slow) {
-        pysh_node_activity(NULL, 0, PYSH_WAITS);
-        return;
+    if (place[0]) {
+        size_t used = (size_t)snprintf(text, sizeof text, "%s\n", place);
+        memccpy(text + used, name, '\0', sizeof text - used); /* which need not end, where it is long */
     }
-    if (slow->place[0]) {
-        size_t used = (size_t)snprintf(text, sizeof text, "%s\n", slow->place);
-        memccpy(text + used, slow->name, '\0', sizeof text - used); /* which need not end, where it is long */
-    }
-    pysh_node_activity(slow->place[0] ? text : slow->name, slow->start_ns, shown_kind(slow));
+    pysh_node_activity(place[0] ? text : name, since_ns, kind);
 }
 
-void pysh_wait_publish_loop(const char *name, int64_t since_ns) {
+/* What is published is the latest of the slow waits. */
+static void publish(void) {
+    if (slow)
+        publish_as(slow->name, slow->place, slow->start_ns, shown_kind(slow));
+    else
+        pysh_node_activity(NULL, 0, PYSH_WAITS);
+}
+
+void pysh_wait_publish_loop(const char *name, const char *place, int64_t since_ns) {
     pthread_mutex_lock(&slow_mutex);
     if (!slow) /* a wait of another thread says more */
-        pysh_node_activity(name, since_ns, PYSH_POLLS);
+        publish_as(name, place, since_ns, PYSH_POLLS);
     pthread_mutex_unlock(&slow_mutex);
 }
 

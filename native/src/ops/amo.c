@@ -64,12 +64,14 @@ int ishmemx_atomic(ishmemx_ctx_t ctx, int op, int type, void *dest, uint64_t val
     int world = 0, status;
 
     PYSH_ENTER();
-    if (fetched)
-        pysh_poll(PYSH_POLL_READ);
     status = pysh_amo_check(op, type);
     if (!status)
         status = pysh_ctx_pe(ctx, pe, &world);
-    return status ? status : pysh_amo(op, type, dest, value, cond, world, "dest", fetched);
+    if (!status)
+        status = pysh_amo(op, type, dest, value, cond, world, "dest", fetched);
+    if (fetched && !status && pysh_poll_due(PYSH_POLL_READ))
+        pysh_polled_read("atomics", dest, world, *fetched);
+    return status;
 }
 
 /* Complete at once, which non-blocking allows. */

@@ -201,14 +201,24 @@ int ishmemx_put(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes
     return status ? status : put_bytes(dest, source, nbytes, world, false, OF_PROGRAM);
 }
 
+/* Now and then, for a read of a few bytes: see node/polls.h. */
+static void polled(const void *dest, const void *source, size_t nbytes, int pe) {
+    uint64_t seen = 0;
+
+    if (!pysh_copy(&seen, dest, nbytes))
+        pysh_polled_read("reads", source, pe, seen);
+}
+
 int ishmemx_get(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe) {
     int world = 0, status;
 
     PYSH_ENTER();
-    if (nbytes <= sizeof(uint64_t))
-        pysh_poll(PYSH_POLL_READ);
     status = pysh_ctx_pe(ctx, pe, &world);
-    return status ? status : get_bytes(dest, source, nbytes, world, false, OF_PROGRAM);
+    if (!status)
+        status = get_bytes(dest, source, nbytes, world, false, OF_PROGRAM);
+    if (nbytes <= sizeof(uint64_t) && !status && pysh_poll_due(PYSH_POLL_READ))
+        polled(dest, source, nbytes, world);
+    return status;
 }
 
 int ishmemx_put_nbi(ishmemx_ctx_t ctx, void *dest, const void *source, size_t nbytes, int pe) {

@@ -170,7 +170,6 @@ int pysh_test_slowly(int type, const void *ivar, int cmp, uint64_t value, int *r
         return status;
     atomic_thread_fence(memory_order_acquire); /* pairs with the atomic of the PE that wrote the value */
     *result = pysh_wait_holds(type, bits, cmp, value);
-    pysh_poll(PYSH_POLL_TEST);
     return ISHMEMX_OK;
 }
 
