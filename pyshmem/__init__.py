@@ -293,8 +293,8 @@ if library.checks_order():
 
 
 def _as_on_a_gpu() -> None:
-    """In the simulator kernels have what GPUs have, and no more, also of who imports Numba alone."""
-    if "numba.cuda.simulator" in _sys.modules and _runtime.device_name() == "sim":
+    """Without a GPU kernels have what GPUs have, and no more, also of who imports Numba alone."""
+    if "numba.cuda.simulator" in _sys.modules and _runtime.device_name() in ("sim", "cpu"):
         _importlib.import_module(".device", __name__)
 
 

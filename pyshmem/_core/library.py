@@ -9,13 +9,17 @@ it may have failed: ``if value == marker: check_value()``.
 from __future__ import annotations
 
 import importlib.util
+import linecache
 import operator
 import os
+import re
 import stat
+import sys
 import tempfile
 from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 from . import errors
@@ -178,7 +182,22 @@ def not_initialized(what: str) -> errors.NotInitialized:
             f"{what}, and no job runs any more: it ended by finalize, with the `with` of init, or by "
             "torch's destroy_process_group; move the call before that, or call pyshmem.init() again"
         )
+    if called := _called_for_launch():
+        return errors.NotInitialized(f"{what}, but this process is no PE: {called}")
     return errors.NotInitialized(f"{what}, but pyshmem is not initialised; call pyshmem.init()")
+
+
+def _called_for_launch() -> str:
+    """Of ``launch(work(), 2)``, which calls ``work`` here and not on the PEs, what is meant."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and (outer := frame.f_back) is not None:
+        name = re.escape(frame.f_code.co_name)
+        line = linecache.getline(outer.f_code.co_filename, outer.f_lineno)
+        if re.search(rf"\blaunch\(\s*(?:\w+\.)*{name}\(", line):
+            name = frame.f_code.co_name
+            return f"launch is given the function, launch({name}, n_pes), not what {name}() returns"
+        frame = outer
+    return ""
 
 
 # ---- kernels -----------------------------------------------------------------------------------

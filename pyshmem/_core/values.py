@@ -83,7 +83,11 @@ def outside(dtype: np.dtype[Any], value: Any, name: str, limits: str = "") -> Ov
 def unfit(dtype: np.dtype[Any], value: Any, name: str) -> TypeError:
     """The error of a value that is none of the dtype's."""
     cut = isinstance(value, (float, np.floating)) and dtype.kind in "iu"
-    way = f"; int({shown(value)}) is a whole number" if cut else ""
+    way = ""
+    if cut and float(value).is_integer():
+        way = f"; int({shown(value)}) is a whole number"
+    elif cut and name in ("value", "cond"):
+        way = "; make the array with dtype=float"
     if isinstance(value, (list, tuple)):
         way = "; give one value"
     return TypeError(

@@ -45,6 +45,12 @@ class Over(NamedTuple):
             text = "Missing option '-n' / '--n-pes', before the script: run -n 4 script.py"
             raise click.UsageError(text, click.get_current_context())
 
+    def set_here(self) -> None:
+        """Set what --env asks for, where no other host is to be told. Raises: LaunchError."""
+        given = environment.given(self.env, os.environ)
+        if not self.is_asked:
+            os.environ.update(given)
+
     def run(
         self, n_pes: int | None, here_only: Collection[str], *, bind: str | None, **job: Any
     ) -> int:
@@ -129,7 +135,7 @@ _OPTIONS = (
         "--env",
         multiple=True,
         metavar="NAME[=VALUE]",
-        help="A variable for the PEs of all hosts, besides PATH and those that begin with PYSHMEM, "
+        help="A variable for the PEs, on all hosts, besides PATH and those that begin with PYSHMEM, "
         "UCX, NUMBA, TRITON or PYTHON. May be given again.",
     ),
     click.option(

@@ -229,6 +229,7 @@ def run(
     named = {name.upper(): value for name, value in settings._asdict().items()}
     _export(**named, **checks.settings())
     try:
+        over.set_here()
         check_settings(hosts=over.is_asked)
         command = checks.command(_read(program.command()))
         job: dict[str, Any] = {"command": command, "timeout": timeout, "grace": grace, "tag": tag}

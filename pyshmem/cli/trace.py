@@ -55,7 +55,10 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise click.ClickException(f"{file} is no JSON: {error}") from error
+        raise click.ClickException(
+            f"{file} is no timeline, nor JSON at all ({error}): PYSHMEM_TRACE=t.json python -m pyshmem "
+            "run ... writes one, and so does pyshmem.profiling.trace"
+        ) from error
     if wrong := trace_file.complaints(document):
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise click.ClickException(f"{file} is no timeline: {wrong[0]}{more}")

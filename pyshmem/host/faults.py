@@ -5,6 +5,8 @@ Kernels of every compiler write the same record (``ishmemx_fault``); each front 
 belong to the kernels it knows.
 """
 
+import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,20 +29,34 @@ _SYMBOLS = {CMP.EQ: "==", CMP.NE: "!=", CMP.GT: ">", CMP.GE: ">=", CMP.LT: "<", 
 for _name, _number in OP.items():
     lib.ishmemx_name_set(lib.ISHMEMX_NAME_ROUTINE, _number, _name.encode())
 
-#: Front ends' ``f(number)``: the kernel's name, or None when the number is not one of theirs.
-_namers: list[Callable[[int], str | None]] = []
+#: Front ends' ``f(number)``: the kernel's name, or None when the number is not one of theirs. And the
+#: module whose routines their kernels call with the arguments of OpenSHMEM, if there is one.
+_namers: list[tuple[Callable[[int], str | None], str]] = []
 
 
-def add_kernel_namer(namer: Callable[[int], str | None]) -> None:
+def add_kernel_namer(namer: Callable[[int], str | None], module: str = "") -> None:
     """Ask ``namer`` too for the name that goes with word MODULE of a record."""
-    _namers.append(namer)
+    _namers.append((namer, module))
     set_fault_formatter(_format_fault)
 
 
 def kernel_name(number: int) -> str:
     """The name of the kernel whose word MODULE is ``number``; "?" when no front end knows it."""
-    names = (namer(number) for namer in _namers)
+    names = (namer(number) for namer, _ in _namers)
     return next((name for name in names if name), "?")
+
+
+def _in_order(op: str, number: int) -> str:
+    """How a routine is called whose ``pe`` is before ``nelems``, which C has the other way round."""
+    module = next((module for namer, module in _namers if module and namer(number)), "")
+    routine = getattr(sys.modules.get(module), op, None)
+    routine = getattr(routine, "fn", routine)  # of what a compiler has wrapped
+    try:
+        own = [name for name in inspect.signature(routine).parameters if name != "ctx"]
+    except (TypeError, ValueError):
+        return ""
+    both = "pe" in own and "nelems" in own and own.index("pe") < own.index("nelems")
+    return f"; it is called so: {op}({', '.join(own)})" if both else ""
 
 
 def _format_fault(fault: Mapping[str, int]) -> str:
@@ -136,6 +152,8 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
     )  # fmt: skip
     if kind == FAULT_NELEMS and b < 0:
         what = _beyond_channel(a, b)
+    if (kind == FAULT_PE and a >= b) or (kind == FAULT_NELEMS and 0 <= a < lib.ishmemx_n_pes()):
+        what += _in_order(op, fault["module"])
     if kind == FAULT_CHOICE:
         what = _no_choice(a, b)
     if op.startswith("put_signal"):  # by stores the data is on its way when the signal is looked at

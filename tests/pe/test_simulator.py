@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable
 
@@ -316,8 +317,19 @@ def test_a_call_of_a_group_by_some_of_its_threads_is_an_error(
     done = run_pes(1, program, device=device, check=True)
     told = NOT_TOGETHER[kernel]
     if device == "cpu":
-        told = f"{NOT_TOGETHER_COMPILED[kernel]}, in kernel {kernel}, block (0, 0, 0)"
-    assert done.stdout == told + "\n"
+        line = program.splitlines().index(f"def {kernel}(dest, source):")  # of what decorates it
+        told = f"{NOT_TOGETHER_COMPILED[kernel]}, in kernel {kernel} (program.py:{line}), "
+        told += "block (0, 0, 0)"
+    if "ended" in told:
+        call = "put_warp" if kernel == "warp" else "put_work_group"
+        told += "; let all of them reach it, with no return before it and no if around it, or call put, "
+        told += "which one thread calls"
+    else:
+        call = "_work_group" if kernel == "two" else "cuda.syncthreads quiet_work_group"
+    for line in map(int, re.findall(r", at program.py:(\d+)", done.stdout)):
+        assert any(name in program.splitlines()[line - 1] for name in call.split())
+    assert device == "cpu" or ", at program.py:" in done.stdout
+    assert re.sub(r", at program.py:\d+", "", done.stdout) == told + "\n"
 
 
 APART = """

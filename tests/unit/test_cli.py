@@ -61,6 +61,7 @@ def test_the_console_script_is_the_module() -> None:
         (["-n", "2", "--conduit", "openshmem", sys.executable], "start it with oshrun"),
         (["-n", "2", "-m", "-c", "1"], "-c and -m"),
         (["-np", "two", "x.py"], "two"),
+        (["-n", "2", "--env", "GONE", "here", "x.py"], "goes into the same word: --env GONE=VALUE"),
         (["-n", "2", "--heap-size", "big", sys.executable], "PYSHMEM_HEAP_SIZE"),
         (["-n", "2", "--timeout", "-1", "x.py"], "-1"),
         (
@@ -123,6 +124,20 @@ def test_run_passes_on_what_follows_the_target(tmp_path: Path) -> None:
         timeout=60,
     )
     assert done.stdout == "['-n', '9', '--tag', '--', 'x']\n"
+
+
+def test_env_is_for_the_pes_of_one_host_too() -> None:
+    command = [sys.executable, "-m", "pyshmem", "run", "-n", "1", "--env", "OF_MINE=here"]
+    code = "import os; print(os.environ['OF_MINE'])"
+    done = subprocess.run([*command, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "here\n"
+
+
+def test_what_is_no_timeline_is_told_what_writes_one(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("print(1)\n")
+    result = invoke("trace", str(tmp_path / "program.py"))
+    assert "program.py is no timeline" in result.output
+    assert "PYSHMEM_TRACE=" in result.output
 
 
 def test_run_takes_modules_and_executables() -> None:

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,6 +116,11 @@ def test_init_says_what_is_wrong_with_its_arguments() -> None:
     assert not pyshmem.initialized()
 
 
+def _no_longer_registered() -> Any:
+    with pyshmem.register(np.zeros(4)) as registered:
+        return registered.array
+
+
 BAD_CALLS = {
     "pe too large": (lambda a, b: pyshmem.put(a, b, 7), ValueError, "pe 7 .*1 PE.*0..0"),
     "pe negative": (lambda a, b: pyshmem.get(a, b, -1), ValueError, "pe -1 .*0..0"),
@@ -169,7 +175,12 @@ BAD_CALLS = {
     "value of another kind": (
         lambda a, b: pyshmem.p(a.view(np.int64), 1.5, 0),
         TypeError,
-        r"value is 1.5 \(float\)",
+        r"value is 1.5 \(float\); the array's dtype is int64; make the array with dtype=float",
+    ),
+    "a whole number of another kind": (
+        lambda a, b: pyshmem.p(a.view(np.int64), 2.0, 0),
+        TypeError,
+        r"value is 2.0 .*; int\(2.0\) is a whole number",
     ),
     "value out of range": (
         lambda a, b: pyshmem.p(a.view(np.int8), 300, 0),
@@ -235,7 +246,17 @@ BAD_CALLS = {
     "a number for an array": (
         lambda a, b: pyshmem.put(a, 3, 0),
         TypeError,
-        "source is an int, not",
+        r"source is an int, not an array: p\(dest, value, pe\) puts one number, np.full",
+    ),
+    "what was registered": (
+        lambda a, b: pyshmem.put(_no_longer_registered()[1:], b[1:], 0),
+        ValueError,
+        r"dest .* is not registered any more, since test_errors.py:\d+: register it again",
+    ),
+    "dest and source that share elements": (
+        lambda a, b: pyshmem.sum_reduce(a[1:], a[:3]),
+        ValueError,
+        "they share 2 elements: give arrays that lie apart, or the same array for both",
     ),
     "wait dtype": (lambda a, b: pyshmem.wait_until(a, pyshmem.CMP_EQ, 0), TypeError, "float64"),
     "comparison": (lambda a, b: pyshmem.test(a.view(np.int64), 9, 0), ValueError, "9"),
@@ -410,6 +431,10 @@ def test_a_call_that_does_not_fit_is_told_the_one_that_does(call: str, told: str
         ("put(1, 2, 3, async_op=True)", "what does not wait is a routine of its own: put_nbi"),
         ("sum_reduce(1, 2, group=3)", "the PEs that take part are team="),
         ("zeros(3, device='cuda')", 'where an array lies is heap="host" or heap="device"'),
+        ("launch(print, 2, device='sim')", "settings of the PEs go by env={'PYSHMEM_DEVICE': ...}"),
+        ("launch(print, np=2)", "the number of PEs is n_pes"),
+        ("launch(print, 2, args=(1, 2))", "what the function is given follows n_pes"),
+        ("init(timeout=3)", "this setting is a variable of the environment: PYSHMEM_TIMEOUT"),
         ("put_signal(1, 2, sig=3)", "the signal's word is sig_addr"),
         ("wait_until(1, value=3)", "what is compared with is cmp_value"),
         (
@@ -435,6 +460,14 @@ def test_objects_that_the_library_makes_are_told_how_one_gets_them(name: str) ->
     assert "__init__() missing" in lines[-2]
     for routine in re.findall(r"pyshmem\.([A-Za-z_.]+)", lines[-1]):
         assert operator.attrgetter(routine)(pyshmem)
+
+
+def test_a_function_that_is_called_instead_of_launched_is_told() -> None:
+    called = "def work():\n    return pyshmem.my_pe()\n\nprint(pyshmem.launch(work(), 2))"
+    code = f"import pyshmem, linecache\ntext = {called!r}\n"
+    code += "linecache.cache['f.py'] = len(text), None, text.splitlines(True), 'f.py'\n"
+    lines = told_of(f"{code}exec(compile(text, 'f.py', 'exec'))")
+    assert any("launch(work, n_pes), not what work() returns" in line for line in lines)
 
 
 def test_an_arrays_own_put_is_not_shown_as_the_call_that_fits() -> None:

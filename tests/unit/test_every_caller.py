@@ -255,7 +255,7 @@ NO_ARRAYS: dict[str, tuple[Any, str]] = {
     "bytearray": (bytearray(32), r"is a bytearray: give np\.frombuffer\("),
     "array.array": (array.array("q", [1] * 4), r"is an array\.array: give np\.frombuffer\("),
     "ctypes": ((ctypes.c_int64 * 4)(), r"is a .*_Array_4: give np\.frombuffer\("),
-    "int": (4, "is an int, not an array$"),
+    "int": (4, r"is an int, not an array($|: p\(dest, value, pe\) puts one number)"),
     "set": ({1}, "is a set, not an array$"),
     "None": (None, "is None, not an array: most"),
 }  # fmt: skip

@@ -74,13 +74,23 @@ int pysh_check_extent(size_t n, size_t stride, size_t block, size_t width, size_
         width, stride);
 }
 
-int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, size_t source_bytes) {
+int pysh_check_overlap_of(const void *dest, size_t dest_bytes, const char *name, const void *source,
+                          size_t source_bytes, size_t width, const char *in_place) {
     uintptr_t d = (uintptr_t)dest, s = (uintptr_t)source;
+    size_t first = d > s ? d : s, end = d + dest_bytes < s + source_bytes ? d + dest_bytes : s + source_bytes;
+    size_t one, many;
 
-    if (!dest_bytes || !source_bytes || d + dest_bytes <= s || s + source_bytes <= d)
+    if (!dest_bytes || !source_bytes || first >= end)
         return ISHMEMX_OK;
-    return pysh_fail(ISHMEMX_ERR_ARGUMENT, "dest [%p, +%zu) and source [%p, +%zu) overlap", dest, dest_bytes, source,
-                     source_bytes);
+    one = width && !((end - first) % width) ? width : 1;
+    many = (end - first) / one;
+    return pysh_fail(ISHMEMX_ERR_ARGUMENT, "dest and %s overlap, they share %zu %s%s: give arrays that lie apart%s%s",
+                     name, many, one > 1 ? "element" : "byte", many == 1 ? "" : "s", in_place ? ", or " : "",
+                     in_place ? in_place : "");
+}
+
+int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, size_t source_bytes) {
+    return pysh_check_overlap_of(dest, dest_bytes, "source", source, source_bytes, 0, NULL);
 }
 
 bool pysh_is_unfinished(int status) {

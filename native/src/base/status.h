@@ -18,5 +18,8 @@ int pysh_check_pe_as(const char *name, int pe, int n_pes);
 int pysh_check_extent(size_t n, size_t stride, size_t block, size_t width, size_t *nbytes_p);
 /* OK, or ARGUMENT when the two ranges share a byte. */
 int pysh_check_overlap(const void *dest, size_t dest_bytes, const void *source, size_t source_bytes);
+/* The same. `name`: of the other array; `width`: bytes of an element, 0: not known; `in_place`: where dest may be. */
+int pysh_check_overlap_of(const void *dest, size_t dest_bytes, const char *name, const void *source,
+                          size_t source_bytes, size_t width, const char *in_place);
 /* Has a call with this status ended before it was done: by a handler, or a deadline? */
 bool pysh_is_unfinished(int status);

@@ -91,7 +91,7 @@ static int alltoalls_check(const char *routine, ishmemx_team_t team, const void 
     source_bytes = span(team, nelems, (size_t)source_stride, width);
     if (!status)
         status = pysh_coll_check(team, dest, dest_bytes, source, source_bytes, &dest_place, &source_place);
-    return status ? status : pysh_check_overlap(dest, dest_bytes, source, source_bytes);
+    return status ? status : pysh_check_overlap_of(dest, dest_bytes, "source", source, source_bytes, width, NULL);
 }
 
 static int alltoalls(const char *routine, ishmemx_team_t team, void *dest, const void *source, ptrdiff_t dest_stride,

@@ -57,7 +57,7 @@ static int broadcast_check(ishmemx_team_t team, void *dest, const void *source, 
     if (!status)
         status = pysh_check_pe_as("root", root, team->n_pes);
     if (!status && dest != source)
-        status = pysh_check_overlap(dest, nbytes, source, nbytes);
+        status = pysh_check_overlap_of(dest, nbytes, "source", source, nbytes, 0, "the same array for both");
     return status;
 }
 

@@ -197,7 +197,8 @@ static int arguments_check(const reduction_t *r, void *dest, const void *source,
     if (!status)
         status = pysh_type_check_aligned(r->type, source, "source");
     if (!status && dest != (const char *)source + (r->scatter ? (size_t)team->my_pe * nbytes : 0))
-        status = pysh_check_overlap(dest, nbytes, source, blocks);
+        status = pysh_check_overlap_of(dest, nbytes, "source", source, blocks, pysh_type_nbytes(r->type),
+                                       r->scatter ? "as dest this PE's block of source" : "the same array for both");
     return status;
 }
 

@@ -78,7 +78,8 @@ static int arguments_check(ishmemx_team_t team, int type, void *dest, const void
     if (!status && nelems)
         status = pysh_type_check_aligned(type, source, "source");
     if (!status && dest != source)
-        status = pysh_check_overlap(dest, nbytes, source, nbytes);
+        status = pysh_check_overlap_of(dest, nbytes, "source", source, nbytes, pysh_type_nbytes(type),
+                                       "the same array for both");
     return status;
 }
 

@@ -113,7 +113,8 @@ void pysh_name_get(int kind, int64_t number, char *text, size_t capacity) {
 
 #define OWN_LOOP                                                                                                    \
     "a kernel's loop that reads until a word changes is no wait: it has no deadline, a compiler may read the word " \
-    "once, and the simulator runs no other thread meanwhile; wait_until and signal_wait_until of pyshmem.device wait"
+    "once, and the simulator runs no other thread meanwhile; wait_until and signal_wait_until of pyshmem.device "   \
+    "wait, for words of the own PE: let another PE send its word (p, signal_set)"
 
 static void (*_Atomic describe_rings)(char *text, size_t capacity);
 

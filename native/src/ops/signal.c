@@ -48,7 +48,7 @@ static int signal_put_signal(ishmemx_ctx_t ctx, void *dest, const void *source, 
     if (!status)
         status = signal_check(sig_addr, sig_op, world);
     if (!status && pysh.check)
-        status = pysh_check_overlap(dest, nbytes, sig_addr, sizeof *sig_addr);
+        status = pysh_check_overlap_of(dest, nbytes, "sig_addr", sig_addr, sizeof *sig_addr, 0, NULL);
     if (!status)
         status = pysh_put(dest, source, nbytes, world);
     if (!status && nbytes) /* the data may still be on its way to a PE not mapped */

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import numbers
 import sys
+import weakref
 from types import SimpleNamespace
 from typing import Any, SupportsIndex
 
@@ -38,6 +40,10 @@ _LAYOUT = frozenset(("dtype", "shape", "strides", "data"))
 #: What ``pyshmem.register`` was given of torch, by ``id``, with its place then: looking at a tensor anew
 #: takes longer than a put of few bytes.
 registered_tensors: dict[int, tuple[Any, Place]] = {}
+
+
+#: Arrays that were registered, by ``id``, and the line of the program that ended it.
+unregistered: dict[int, tuple[weakref.ref[Any], str]] = {}
 
 
 #: Do kernels on GPUs reach the host heap? ``pyshmem.device`` says so.
@@ -281,12 +287,27 @@ def pending(name: str, address: int, nbytes: int) -> Exception | None:
     )
 
 
+def _unregistered_at(array: Any) -> str:
+    """The line that has unregistered it, or what it is a view of; nothing: it was not registered."""
+    while array is not None:
+        kept, where = unregistered.get(id(array), (None, ""))
+        if kept is not None and kept() is array:
+            return where
+        array = getattr(array, "base", None)
+    return ""
+
+
 def _not_symmetric(name: str, array: Any) -> Exception:
     if not lib.ishmemx_initialized():
         return not_initialized(f"{name} has to be on a symmetric heap")
     what = (
         f"shape {tuple(getattr(array, 'shape', ()))}, {getattr(array, 'dtype', 'other elements')}"
     )
+    if where := _unregistered_at(array):
+        return ValueError(
+            f"{name} ({what}) is not registered any more, since {where}: register it again, or move "
+            "this line before that"
+        )
     if type(array).__module__.startswith("torch"):
         return ValueError(
             f"{name} ({what}) is not on a symmetric heap: other PEs reach no ordinary "
@@ -387,6 +408,10 @@ def _no_array(given: Any, name: str, symmetric: bool) -> TypeError:
             "whose memory is not reached by loads, as on another host (put and get go there)"
         )
     what = f"{name} is {_named(given)}"
+    if isinstance(given, numbers.Number) and name == "source":
+        return TypeError(
+            f"{what}, not an array: p(dest, value, pe) puts one number, np.full(n, value) makes an array"
+        )
     if way := _ARRAYS_OF.get(type(given).__name__ if "pyshmem." in what else ""):
         return TypeError(f"{what}, not an array: {way}")
     try:
@@ -552,6 +577,8 @@ def bytes_of(
     asked = f"{names[0]} has {count} elements" if nelems is None else f"nelems is {count}"
     needed = f", so {names[1]} needs {count * factor}" if factor > 1 else ""
     hint = "; pass nelems=, or parts of equal size" if nelems is None else ""
+    if factor > 1:
+        hint = f": make {names[1]} {factor} times as long as {names[0]}" if nelems is None else ""
     raise ValueError(f"{asked}{needed}, but {names[1]} has {capacity // itemsize}{hint}")
 
 

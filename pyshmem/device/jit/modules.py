@@ -89,7 +89,7 @@ def _on_finalize() -> None:
 
 
 integration.install()
-faults.add_kernel_namer(_kernel_name)
+faults.add_kernel_namer(_kernel_name, "pyshmem.device")
 runtime.on_init(_on_init)
 runtime.on_state_change(_push)
 runtime.on_finalize(_on_finalize)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import re
 
+from ..._core.settings import SETTINGS
+
 _UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
 _TOO_MANY = re.compile(
     r"takes (?:from \d+ to )?\d+ positional arguments? but \d+ (?:was|were) given"
@@ -39,6 +41,9 @@ _INSTEAD: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("", "how long waits may take is PYSHMEM_TIMEOUT, seconds", ("timeout", "timeout_s", "timeout_ms")),
     ("shape", "the extents are shape", ("shapes", "dims", "size", "n", "length")),
     ("fill_value", "the elements' value is fill_value", ("value", "fill")),
+    ("n_pes", "the number of PEs is n_pes", ("n", "np", "nprocs", "num_pes", "npes", "world_size")),
+    ("function", "what the function is given follows n_pes: launch(function, n_pes, first, second)",
+     ("args", "kwargs", "arguments")),
 )  # fmt: skip
 
 #: Classes whose objects the library makes, and how a program gets one.
@@ -59,6 +64,17 @@ def made_by(name: str) -> str:
     return MADE_BY.get(owner, "") if method == "__init__" else ""
 
 
+def _set_otherwise(routine: str, given: str) -> str:
+    """Of an argument that is a setting how it is set; nothing: it is none."""
+    settable = {one.name for one in SETTINGS if "(set by the launcher)" not in one.help}
+    if given.upper() not in settable:
+        return ""
+    variable = f"PYSHMEM_{given.upper()}"
+    if routine == "launch":
+        return f"settings of the PEs go by env={{{variable!r}: ...}}, whose values are texts"
+    return f"this setting is a variable of the environment: {variable}"
+
+
 def meant_by(message: str, name: str, parameters: list[str]) -> str:
     """What is meant by a call that does not fit, as Python says; nothing: that is not known.
 
@@ -68,6 +84,8 @@ def meant_by(message: str, name: str, parameters: list[str]) -> str:
         parameters: its own, ``*`` among them where only names may follow.
     """
     if unexpected := _UNEXPECTED.search(message):
+        if name in ("launch", "init") and (told := _set_otherwise(name, unexpected[1])):
+            return told
         for parameter, told, others in _INSTEAD:
             if unexpected[1] in others and (not parameter or parameter in parameters):
                 return told

@@ -204,7 +204,8 @@ def _called(error: TypeError) -> list[str]:
     with contextlib.suppress(ValueError, TypeError):  # has no signature
         if callable(routine):
             own = [one.partition("=")[0] for one in _parameters(routine)]
-            meant = _STARTED if name == "init" else meant_calls.meant_by(str(error), name, own)
+            meant = meant_calls.meant_by(str(error), name, own)
+            meant = meant or (_STARTED if name == "init" else "")
             return [*([meant] if meant else []), f"it is called so: {call_of(name, routine)}"]
     return []
 

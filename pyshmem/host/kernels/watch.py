@@ -40,7 +40,10 @@ _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.S
 _OTHERS = signal.valid_signals() - _FAULTS
 _MOST_BYTES = 1 << 20  # of an array that are looked at
 _POLLS = ": it reads the same again and again"
-_INSTEAD = "such a loop is no wait: use wait_until or signal_wait_until of pyshmem.device"
+_INSTEAD = (
+    "such a loop is no wait: use wait_until or signal_wait_until of pyshmem.device; these are for words "
+    "of the own PE: let another PE send its word (p, signal_set)"
+)
 
 
 class Kernel(NamedTuple):
@@ -173,6 +176,9 @@ def _look(ident: int, seen: _Seen) -> None:
         text, does = text.replace(", launched at ", " for its first launch at "), 2
     try:
         check(lib.ishmemx_kernel_is_seen(text.encode(), does, seen.since_ns))
+    except errors.NotInitialized as error:  # the job ends, and the kernel is what is wrong
+        _end(ident, seen, errors.KernelFault(str(error)))
+        return
     except errors.ShmemError as error:
         _end(ident, seen, error)
         return
@@ -263,7 +269,9 @@ def _end(ident: int, seen: _Seen, error: BaseException) -> None:
 
     named = {"__init__": init, "__module__": kind.__module__, "__qualname__": kind.__qualname__}
     made = type(kind.__name__, (kind, _Given), named)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(made))
+    thread, raised = ctypes.c_ulong(ident), ctypes.py_object(made)
+    if _running.get(ident) is seen.kernel:  # else it has ended meanwhile
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, raised)
 
 
 def _give_up(ident: int, seen: _Seen, error: BaseException) -> None:

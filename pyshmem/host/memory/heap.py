@@ -291,7 +291,9 @@ def realloc(array: ArrayT, shape: Shape) -> ArrayT:
         return cast(ArrayT, allocate("realloc", extents, array.dtype, heap or "host"))
     cell = owned(lib.end_block)
     check(lib.realloc_block(_contents(extents, array.dtype), block.cell, nbytes, cell))
-    _drop(block, "it was reallocated")
+    _drop(
+        block, "it was reallocated; go on with what realloc returned: a = pyshmem.realloc(a, shape)"
+    )
     on_gpu = heap == "device" and job.device == "cuda"
     return cast(ArrayT, _array_over(cell, nbytes, extents, array.dtype, on_gpu))
 

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import weakref
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..._core.arrays.checks import place, registered_tensors
+from ..._core.arrays.checks import place, registered_tensors, unregistered
 from ..._core.dtypes import as_dtype
 from ..._core.library import check, lib
 from ..._core.values import with_article
-from ..job import runtime
+from ..job import runtime, tracebacks
 from ..teams.arguments import refuse_team
 from ..teams.team import TEAM_WORLD, Team
 
@@ -57,6 +61,7 @@ _kept: dict[int, Registration] = {}
 
 runtime.on_init(_kept.clear)  # of a job before, whose PEs have gone
 runtime.on_finalize(registered_tensors.clear)
+runtime.on_finalize(unregistered.clear)
 
 
 def place_in_registered(address: int) -> tuple[int, int]:
@@ -145,3 +150,20 @@ def unregister(registration: Registration) -> None:
         if not lib.ishmemx_is_registered(address, nbytes):
             _kept.pop(address, None)
             registered_tensors.pop(id(registration.array), None)
+            _note_end(registration.array)
+
+
+def _note_end(array: Any) -> None:
+    """Where it was unregistered, for those who go on using it."""
+    frame = tracebacks.program_frame(sys._getframe(1))
+    if frame is None:
+        return
+
+    def forget(_: Any, key: int = id(array)) -> None:
+        unregistered.pop(key, None)
+
+    with contextlib.suppress(
+        TypeError
+    ):  # of a class whose objects no weak reference can be made to
+        where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+        unregistered[id(array)] = weakref.ref(array, forget), where

@@ -40,6 +40,8 @@ def given(texts: Sequence[str], environment: Mapping[str, str]) -> dict[str, str
         if name in (*PLACE, *MEETING):
             raise LaunchError(f"--env {name}: the launcher sets that for each PE")
         if not is_told and name not in environment:
-            raise LaunchError(f"--env {name}: it is not set here; give --env {name}=VALUE")
+            raise LaunchError(
+                f"--env {name}: it is not set here; a value goes into the same word: --env {name}=VALUE"
+            )
         found[name] = value if is_told else environment[name]
     return found

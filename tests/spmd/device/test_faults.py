@@ -42,7 +42,17 @@ def test_a_wrong_pe_names_kernel_block_and_range(job, place, show, offset):
     assert f"pe {job.n_pes + offset} is not one of the {job.n_pes} PEs" in message
     assert "put_to" in message
     assert "block 2" in message
+    assert "it is called so: put(dest, source, pe, nelems)" in message
     assert (show(dest) == 0).all()
+
+
+def test_a_number_of_elements_that_may_be_a_pe_names_the_order(job, place):
+    dest, source = place(np.zeros(1, np.int32)), place(np.ones(1, np.int32))
+    swapped = fault(put_to, (1, 32), dest, source, 0, job.n_pes + 3)
+    assert "it is called so" not in swapped
+    if job.n_pes > 2:
+        swapped = fault(put_to, (1, 32), dest, source, 0, job.n_pes - 1)
+        assert "it is called so: put(dest, source, pe, nelems)" in swapped
 
 
 @cuda.jit

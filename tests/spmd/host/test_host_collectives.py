@@ -246,6 +246,15 @@ def test_a_dest_that_is_too_small_is_refused(job):
         pyshmem.sum_reduce(pyshmem.zeros(3), source)
 
 
+def test_an_array_that_is_too_short_is_told_how_long_it_is_to_be(job):
+    source = pyshmem.ones(4)
+    wanted = (
+        "make dest [234] times as long as source" if job.n_pes > 1 else "dest has 3; pass nelems="
+    )
+    with pytest.raises(ValueError, match=wanted):
+        pyshmem.fcollect(pyshmem.zeros(3), source)
+
+
 def test_overlapping_arrays_are_refused():
     array = pyshmem.zeros(100)
     for call in (

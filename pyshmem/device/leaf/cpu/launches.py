@@ -332,24 +332,28 @@ def _where(launch: Any) -> str:
     return f"block {tuple(launch.block)}, thread {tuple(launch.thread)}"
 
 
-def _routines_of(function: Any) -> str:
-    """The routines for a whole warp or block that the kernel calls, or what they are."""
+def _routines_of(function: Any) -> list[str]:
+    """The routines for a whole warp or block that the kernel calls."""
     named = [
         getattr(function.__globals__.get(name), "__name__", name)
         for name in function.__code__.co_names
     ]
     found = [name for name in named if name in ROUTINES and name.endswith(("_work_group", "_warp"))]
-    found = list(dict.fromkeys(found))
-    return " or ".join(found) or "a routine of pyshmem.device"
+    return list(dict.fromkeys(found))
 
 
 def _raise(kernel: Any, launch: Any) -> None:
     """What ended the launch, when it was no exception of the kernel's."""
     name = kernel.fn.__qualname__
     if launch.end == lib.ISHMEMX_CPU_NOT_ALL:
-        text, routine = ffi.string(launch.text).decode(), _routines_of(kernel.fn)
-        text = text + routine if text.startswith("threads") else routine + text
-        raise RuntimeError(f"{text}, in kernel {name}, block {tuple(launch.block)}")
+        text, found = ffi.string(launch.text).decode(), _routines_of(kernel.fn)
+        routine, way = " or ".join(found) or "a routine of pyshmem.device", ""
+        if text.startswith("threads"):
+            text += routine
+        else:
+            text, way = routine + text, greenlets.of_all(found[0] if len(found) == 1 else "")
+        place = compiled_kernel(kernel).place
+        raise RuntimeError(f"{text}, in kernel {place}, block {tuple(launch.block)}{way}")
     if launch.end == lib.ISHMEMX_CPU_INTERRUPTED:
         raise KeyboardInterrupt(f"in kernel {name}")
     if launch.end == lib.ISHMEMX_CPU_GIVEN_UP:

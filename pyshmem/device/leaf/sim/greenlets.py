@@ -12,11 +12,13 @@ pyshmem routine in its loop: nothing else lets the other threads run.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from numba.cuda.simulator import kernelapi
 
 from ...._core.library import lib
 from ...._foreign.numba_simulator import push_context
+from ....host.job.tracebacks import program_frame
 from ....host.kernels.host_only import Language, refuse_host, refused, stand_ins_in
 from .arrays import KernelLocal, KernelShared
 
@@ -84,9 +87,10 @@ class Group:
     def _refuse_without_all(self) -> None:
         """Threads that have ended do not do their part of what a routine's group does together."""
         for routine in {thread.meets for thread in self.waiting} - {""}:
+            within = f"{_ranges(self.waiting)}{_lines(self.waiting)}"
             raise RuntimeError(
                 f"{routine} is for all {self.size} threads of {self.name} together, but threads have "
-                f"ended without it; in it: {_ranges(self.waiting)}"
+                f"ended without it; in it: {within}{of_all(routine)}"
             )
 
     def _refuse_mixed(self) -> None:
@@ -94,7 +98,10 @@ class Group:
         calls: dict[str, list[SimThread]] = {}
         for thread in self.waiting:
             calls.setdefault(thread.meets, []).append(thread)
-        told = "; ".join(f"{_ranges(calls[call])} in {call or 'a barrier'}" for call in calls)
+        told = "; ".join(
+            f"{_ranges(calls[call])} in {call or 'a barrier'}{_lines(calls[call])}"
+            for call in calls
+        )
         raise RuntimeError(
             f"threads of {self.name} meet in different calls, each of which is for all of them "
             f"together: threads {told}"
@@ -110,6 +117,23 @@ class Group:
                 RECORD.met(released)
             for thread in released:
                 thread.grid.ready.append(thread)
+
+
+def of_all(routine: str) -> str:
+    """What is to be done where some threads have ended without a routine that is for all of a group."""
+    single = routine.removesuffix("_work_group").removesuffix("_warp")
+    there = getattr(sys.modules.get(_LANGUAGE.module), "__all__", ())
+    other = f", or call {single}, which one thread calls" if single in there else ""
+    return f"; let all of them reach it, with no return before it and no if around it{other}"
+
+
+def _lines(threads: list[SimThread]) -> str:
+    """Where in the program threads are: ", at k.py:10"."""
+    lines: dict[str, None] = {}
+    for thread in threads:
+        if frame := program_frame(thread.green.gr_frame or sys._getframe()):
+            lines[f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"] = None
+    return f", at {', '.join(lines)}" if lines else ""
 
 
 def _ranges(threads: list[SimThread]) -> str:
