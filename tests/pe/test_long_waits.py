@@ -40,6 +40,14 @@ def test_a_long_wait_is_reported_once_and_goes_on(run_pes: Callable) -> None:
     assert "PE 0 (pid" in done.stderr
 
 
+def test_a_time_that_is_set_behind_init_is_told(run_pes: Callable) -> None:
+    late = LATE.replace("with pyshmem.init", "import os\nwith pyshmem.init", 1)
+    assert late != LATE
+    late = re.sub(r"(with pyshmem.init.*\n)", r"\1    os.environ['PYSHMEM_TIMEOUT'] = '20'\n", late)
+    done = run_pes(4, late, env={"PYSHMEM_REPORT_AFTER": "0.5"}, check=True)
+    assert "PYSHMEM_TIMEOUT was set behind init" in done.stderr
+
+
 def test_without_a_time_nothing_is_reported(run_pes: Callable) -> None:
     done = run_pes(2, LATE, env={"PYSHMEM_REPORT_AFTER": "0"}, check=True)
     assert done.stderr == ""
@@ -282,6 +290,30 @@ def test_a_loop_of_tests_that_nobody_can_end_is_told_of(
         told
     )
     assert re.search(r"PE 2 \(pid \d+\): in finalize for", told), told
+
+
+EVERYBODY = """
+import os, sys, time
+import numpy as np
+import pyshmem
+
+with pyshmem.init(heap_size="1M") as job:
+    word = pyshmem.zeros(1, np.int64)
+    os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+    while not pyshmem.test(word, pyshmem.CMP_EQ, 7) and not os.fstat(2).st_size:
+        pass
+    pyshmem.p(word, 7, 1 - job.my_pe)
+"""
+
+
+def test_loops_of_tests_of_every_pe_are_told_of(run_pes: Callable, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    run_pes(2, EVERYBODY, [report], env={"PYSHMEM_REPORT_AFTER": "2"}, check=True)
+    told = report.read_text()
+    assert told.count("every PE polls or waits") == 1, told
+    for pe in range(2):
+        line = rf"PE {pe} \(pid \d+\): in a loop of test \(== 7, seen 0\) for .*, at program.py:\d+"
+        assert re.search(line, told), told
 
 
 @pytest.mark.parametrize(("how", "late"), [("any", 5), ("words", 0)])

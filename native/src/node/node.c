@@ -98,7 +98,7 @@ bool pysh_node_claim_report(int64_t since_ns) {
     return pysh_control_claim_report(&pysh_node.slot[pe]->reported_ns, since_ns);
 }
 
-bool pysh_node_nobody_left(bool *over_p) {
+bool pysh_node_nobody_left(bool *over_p, bool polls_too) {
     bool polls = false;
 
     *over_p = false;
@@ -109,7 +109,7 @@ bool pysh_node_nobody_left(bool *over_p) {
         *over_p = *over_p || standing == PYSH_IS_OVER;
         polls = polls || standing == PYSH_IS_POLLING;
     }
-    return *over_p || !polls;
+    return *over_p || polls_too || !polls;
 }
 
 void pysh_node_describe(char *text, size_t capacity) {

@@ -97,9 +97,9 @@ int pysh_node_kernel_mismatch(const pysh_members_t *members, const char *what, i
 /* May the caller report a wait that began at `since_ns`? Once: not when a PE of this host has done so after that. */
 bool pysh_node_claim_report(int64_t since_ns);
 /* Is no PE left that could end a wait for memory: has each ended, is in finalize, or waits for memory too, here or in
- * a kernel? *over_p: and one at least is over; else who polls may do so for something else, as servers do, and goes on.
- * Threads of the program's own it does not know of. */
-bool pysh_node_nobody_left(bool *over_p);
+ * a kernel? *over_p: and one at least is over; else who polls may do so for something else, as servers do, and counts
+ * for `polls_too` alone. Threads of the program's own it does not know of. */
+bool pysh_node_nobody_left(bool *over_p, bool polls_too);
 /* Where the PEs stand, a line each, for timeouts; text is always terminated. */
 void pysh_node_describe(char *text, size_t capacity);
 /* `why` NULL: shmem_global_exit, no failure. */

@@ -173,7 +173,7 @@ const char *pysh_report_due(int64_t *alone_ns, int64_t waited_ns, bool for_words
         return NULL;
     if (waited_ns > pysh.report_after_ns)
         return " and goes on";
-    if (!for_words || !pysh_node_nobody_left(&over) || (!over && kernels_may_run())) {
+    if (!for_words || !pysh_node_nobody_left(&over, false) || (!over && kernels_may_run())) {
         *alone_ns = 0;
         return NULL;
     }
@@ -184,17 +184,21 @@ const char *pysh_report_due(int64_t *alone_ns, int64_t waited_ns, bool for_words
 }
 
 const char *pysh_report_loop_due(int64_t *alone_ns, int64_t waited_ns) {
+    static atomic_bool told; /* once: PEs that serve somebody poll for hours */
     bool over;
 
     if (pysh.report_after_ns <= 0)
         return NULL;
-    if (!pysh_node_nobody_left(&over) || !over) {
+    if (!pysh_node_nobody_left(&over, true) || (!over && kernels_may_run())) {
         *alone_ns = 0;
         return NULL;
     }
-    if (!alone_for(OVER_NS, alone_ns, waited_ns))
+    if (!alone_for(over ? OVER_NS : pysh.report_after_ns, alone_ns, waited_ns))
         return NULL;
-    return ", and no PE is left that could end that: each is in finalize, has ended, waits, or polls too; it goes on";
+    if (over)
+        return ", and no PE is left that could end that: each is in finalize, has ended, waits, or polls too; it goes "
+               "on";
+    return atomic_exchange(&told, true) ? NULL : ", and every PE polls or waits; it goes on";
 }
 
 static void write_report(const char *how, const char *name, const char *place, int64_t since_ns, const char *why,
@@ -208,9 +212,17 @@ static void write_report(const char *how, const char *name, const char *place, i
               (double)(pysh_now_ns() - since_ns) * 1e-9, place[0] ? " at " : "", place, why, settings, standing);
 }
 
+/* A program may have set it when it was too late. */
+static bool timeout_came_late(void) {
+    const char *now = getenv("PYSHMEM_TIMEOUT");
+
+    return now && strtod(now, NULL) > 0 && pysh.timeout_ns <= 0;
+}
+
 void pysh_report_long_wait(const char *what, const char *place, int64_t since_ns, const char *why) {
     write_report("waits in", what, place, since_ns, why,
-                 "PYSHMEM_TIMEOUT ends such waits, PYSHMEM_REPORT_AFTER moves this message");
+                 timeout_came_late() ? "PYSHMEM_TIMEOUT was set behind init, which had read it: set it before"
+                                     : "PYSHMEM_TIMEOUT ends such waits, PYSHMEM_REPORT_AFTER moves this message");
 }
 
 /* The kernel's name, with where it was launched: what comes before its block. */

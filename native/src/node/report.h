@@ -19,8 +19,8 @@ const char *pysh_report_due(int64_t *alone_ns, int64_t waited_ns, bool for_words
 /* A kernel's, by what it has posted. */
 void pysh_report_kernel(const pysh_kernel_wait_t *wait, const char *why);
 void pysh_report_long_wait(const char *what, const char *place, int64_t since_ns, const char *why);
-/* The same for a loop of tests, in `name`. It may be for something else besides, so it is no matter how long it lasts:
- * it is reported once a PE is over and none is left that could change what it looks at. */
+/* The same for a loop of tests, in `name`. It may be for something else besides, so it is no matter how long it lasts
+ * while a PE is left that could change what it looks at. */
 const char *pysh_report_loop_due(int64_t *alone_ns, int64_t waited_ns);
 void pysh_report_long_loop(const char *name, const char *place, int64_t since_ns, const char *why);
 /* Who writes a line on each of this PE's rings; NULL: there are none. */

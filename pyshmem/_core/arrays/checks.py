@@ -618,6 +618,9 @@ def stream_handle(stream: StreamLike) -> int:
             f"stream is {stream}; give a stream, such as pyshmem.streams.Stream() or one of CuPy, "
             "torch or Numba, and leave stream= out for a call on the host"
         )
+    if isinstance(stream, type):
+        name = stream.__name__
+        raise TypeError(f"stream is the class {name}, not a stream: make one by {name}()")
     if is_integer(stream):
         if not 0 <= stream < 1 << 64:
             raise ValueError(f"stream is {stream}, which is no handle of a stream")

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 from ..._core.arrays.checks import StreamLike, place
@@ -156,8 +157,10 @@ class Request(Handle):
 def begin(
     routine: Callable[..., int], arguments: tuple[int, ...], arrays: tuple[Any, ...], name: str
 ) -> Request:
-    """Call a ``_nb`` routine of the library."""
+    """Call a ``_nb`` routine of the library. Of ``arrays`` the first is ``dest``."""
     _forget_completed()
+    if arrays and _under_way:
+        _refuse_same_dest(arrays[0], name)
     held = _Held(owned(lib.end_request), arrays, name)
     _under_way.add(held)
     try:
@@ -169,6 +172,23 @@ def begin(
         else:
             _let_go(held)
         raise
+
+
+def _refuse_same_dest(dest: Any, name: str) -> None:
+    """Which of two results it would have is chance. Those that were dropped have their warning."""
+    address = place(dest, "dest", symmetric=False, writable=False)[0]
+    for held in _under_way.difference(_dropped):
+        arrays = held.arrays
+        if not arrays or _is_complete(held):
+            continue
+        if place(arrays[0], "dest", symmetric=False, writable=False)[0] == address:
+            at = (
+                "" if held.line is None else f", begun at {Path(held.line[0]).name}:{held.line[1]},"
+            )
+            raise ValueError(
+                f"{name}: dest is that of {held.routine}{at} which is under way: wait for its request "
+                "first, or give another array"
+            )
 
 
 def _forget_completed() -> None:

@@ -264,6 +264,8 @@ def test_an_array_is_not_given_back_while_a_request_uses_it(job):
                 for array in (source, dest):
                     with pytest.raises(ValueError, match="sum_reduce_nb is under way and uses it"):
                         give_back(array)
+            with pytest.raises(ValueError, match="max_reduce_nb: dest is that of sum_reduce_nb"):
+                pyshmem.max_reduce_nb(dest[:2], source[:2], team=team)
         pyshmem.barrier_all()
         if not job.my_pe:
             request = pyshmem.sum_reduce_nb(dest[:2], source[2:], team=team)

@@ -29,15 +29,15 @@ void ishmemx_ucx_package(const char *path) {
 
 /* What the user has set stays. */
 static const char *const variables[][2] = {
-    {"UCX_MEM_EVENTS", "n"},         /* its hooks for freed memory take 400 ms to set, and serve registrations that are
-                                      * made behind our back, which there are none of */
-    {"UCX_LOG_FILE", "/dev/stderr"}, /* else stdout */
-    {"UCX_LOG_LEVEL", "fatal"},      /* what it would say of a PE that is gone, we say */
-    {"UCX_HANDLE_ERRORS", "none"},   /* faults are Python's and ours */
-    {"UCX_TCP_KEEPIDLE", "2s"},      /* a host that is silent is given up after about 5 s */
-    {"UCX_TCP_KEEPINTVL", "1s"},     {"UCX_TCP_KEEPCNT", "3"},          {"UCX_TCP_USER_TIMEOUT", "5s"},
+    {"UCX_MEM_EVENTS", "n"},       /* its hooks for freed memory take 400 ms to set, and serve registrations that are
+                                    * made behind our back, which there are none of */
+    {"UCX_LOG_FILE", "stderr"},    /* else stdout; by a path it would empty the file that is stderr */
+    {"UCX_LOG_LEVEL", "fatal"},    /* what it would say of a PE that is gone, we say */
+    {"UCX_HANDLE_ERRORS", "none"}, /* faults are Python's and ours */
+    {"UCX_TCP_KEEPIDLE", "2s"},    /* a host that is silent is given up after about 5 s */
+    {"UCX_TCP_KEEPINTVL", "1s"},    {"UCX_TCP_KEEPCNT", "3"},          {"UCX_TCP_USER_TIMEOUT", "5s"},
     {"UCX_TCP_MAX_NUM_EPS", "inf"}, /* with more PEs than 256 it would look for another transport */
-    {"UCX_RC_MAX_NUM_EPS", "inf"},   {"UCX_WARN_UNUSED_ENV_VARS", "n"}, /* not all versions know all of these */
+    {"UCX_RC_MAX_NUM_EPS", "inf"},  {"UCX_WARN_UNUSED_ENV_VARS", "n"}, /* not all versions know all of these */
 };
 
 static int set_variables(void) {
