@@ -103,12 +103,18 @@ ISHMEMX_API void ishmemx_sim_kernel_ends(void);
 
 /* ---- kernels compiled for the CPU ------------------------------------------------------------ */
 
-/* What a thread of a kernel reads of itself: it is constant while the thread lives. */
+/* Numbers that a routine of a thread's warp or block is given, by parameters in a fixed order. */
+enum { ISHMEMX_CPU_NUMBERS = 6 };
+
+/* What a thread of a kernel reads of itself, which is constant while the thread lives; and what it writes when it calls
+ * a routine of its warp or block: the address of the routine's name, behind which stand those of the parameters, each
+ * with its zero and an empty one last; and what it gives for them, INT64_MIN for what is left out. */
 typedef struct {
     int32_t thread[3], block[3], threads[3], blocks[3]; /* threadIdx, blockIdx, blockDim, gridDim */
     int32_t rank, block_rank, n_threads, n_blocks;      /* linear: in the block, in the grid; of a block, of the grid */
     int64_t module;                                     /* state word MODULE */
     int64_t dynamic, dynamic_bytes;                     /* the block's dynamic shared memory */
+    int64_t call, given[ISHMEMX_CPU_NUMBERS];
 } ishmemx_cpu_thread_t;
 
 enum ishmemx_cpu_end {

@@ -470,6 +470,10 @@ WHOLE_NUMBERS = frozenset((
     "team", "dest_team", "ctx", "pe", "root", "nelems", "nreduce", "dst", "sst", "bsize", "nblocks",
     "npes", "first", "cmp", "signal", "sig_op", "handler", "code", "a", "b", "c", "d",
 ))  # fmt: skip
+#: Those that all threads of a group go by, and so give alike: ``cmp`` and a signal are the first one's.
+OF_A_GROUP = (
+    "team", "ctx", "pe", "root", "nelems", "nreduce", "dst", "sst", "bsize", "nblocks", "npes",
+)  # fmt: skip
 
 
 def bound(routine: str, shown: Signature, given: Any, named: Any) -> dict[str, Any]:

@@ -57,6 +57,7 @@ HOOKS = (
     Hook(numpy_support, "FROM_DTYPE"),
     Hook(cgutils, "do_boundscheck", "context builder ind dimlen axis"),
     Hook(lowering.Lower, "lower_inst", "self inst"),
+    Hook(lowering.Lower, "pre_lower", "self"),
     Hook(typed_passes.NativeLowering, "lowering_class"),
     Hook(compiler.DefaultPassBuilder, "define_nopython_pipeline", "state"),
     Hook(_FunctionCompiler, "_compile_core", "self args return_type"),
@@ -330,13 +331,26 @@ def with_room(function: Callable[..., T], *given: Any) -> T:
 with_room.__code__ = with_room.__code__.replace(co_stacksize=(512 << 10) // 8)
 
 
-# -- indices -------------------------------------------------------------------------------------
+# -- what a function begins with, and indices -------------------------------------------------------------------------------------
+
+
+#: ``f(context, builder, function, given)``: what a function that is compiled begins with; ``given`` has
+#: the types and values of its arguments by their names.
+Beginning = Callable[[Any, Any, Any, "dict[str, tuple[Any, Any]]"], None]
 
 
 class _Lower(lowering.Lower):  # type: ignore[misc]
     """Keeps for ``do_boundscheck`` what is indexed and in which line: the builder's ``access``."""
 
     divided: Callable[[], Exception] | None = None
+    begin: Beginning | None = None
+
+    def pre_lower(self) -> None:
+        super().pre_lower()
+        if _Lower.begin is not None:
+            rows = zip(self.fndesc.args, self.fndesc.argtypes, self.fnargs, strict=True)
+            given = {name: (kind, value) for name, kind, value in rows}
+            _Lower.begin(self.context, self.builder, self.func_ir.func_id.func, given)
 
     def lower_inst(self, inst: Any) -> None:
         if isinstance(inst, (ir.SetItem, ir.StaticSetItem)):
@@ -401,6 +415,11 @@ class KernelCompiler(compiler.CompilerBase):  # type: ignore[misc]
             made.add_pass(own, description)
         made.finalize()
         return [made]
+
+
+def begin_functions(begin: Beginning) -> None:
+    """From now on every function that is compiled begins with what ``begin`` emits."""
+    _Lower.begin = staticmethod(begin)
 
 
 def refuse_divisions(told: Callable[[], Exception]) -> None:

@@ -134,6 +134,49 @@ static int32_t deadlocks(void *arguments, void **exception) {
     return 0;
 }
 
+/* What the threads of a block call together: of the first ones and of the others, and a number for each. */
+typedef struct {
+    const char *first, *other;
+    int64_t step;
+    bool by_warp;
+} calls_t;
+
+static int32_t calls(void *arguments, void **exception) {
+    const calls_t *calls = arguments;
+    ishmemx_cpu_thread_t *self = pysh_cpu_self();
+
+    (void)exception;
+    for (int round = 0; round < ROUNDS; round++) {
+        self->call = (int64_t)(uintptr_t)(self->rank < 3 ? calls->first : calls->other);
+        self->given[0] = self->rank % 4 == 3 ? INT64_MIN : self->rank * calls->step;
+        if (calls->by_warp)
+            pysh_cpu_warp_meet(PYSH_SYNC, 0, 0);
+        else
+            pysh_cpu_meet();
+    }
+    return 0;
+}
+
+static void check_calls(int workers) {
+    static const char one[] = "one\0pe\0", again[] = "one\0pe\0", two[] = "two\0pe\0";
+
+    for (int by_warp = 0; by_warp < 2; by_warp++) {
+        ishmemx_cpu_launch_t launch = launch_of(BLOCKS, 32, workers);
+        calls_t same = {one, again, 0, by_warp}, mixed = {one, two, 0, by_warp}, apart = {one, again, 2, by_warp};
+        const char *text = launch.text;
+
+        CHECK(!run(&launch, calls, &same) && launch.end == ISHMEMX_CPU_DONE);
+        launch = launch_of(1, 32, workers);
+        CHECK(!run(&launch, calls, &mixed) && launch.end == ISHMEMX_CPU_NOT_ALL);
+        CHECK(strstr(text, by_warp ? "threads of warp 0 of block 0 meet" : "threads of block 0 meet") == text);
+        CHECK(strstr(text,
+                     "different calls, each of which is for all of them together: threads 0-2 in one; 3-31 in two"));
+        launch = launch_of(1, 32, workers);
+        CHECK(!run(&launch, calls, &apart) && launch.end == ISHMEMX_CPU_NOT_ALL);
+        CHECK(strstr(text, " call one together with different arguments: pe is 0 in thread 0, 2 in thread 1"));
+    }
+}
+
 static int32_t spins(void *arguments, void **exception) {
     (void)exception;
     while (!*(volatile int *)arguments)
@@ -194,6 +237,7 @@ int main(void) {
         CHECK(!run(&launch, whole_grid, &count) && count == ROUNDS * BLOCKS * THREADS);
         CHECK(!run(&launch, backwards, flags) && flags[0]);
         check_failures(workers);
+        check_calls(workers);
     }
     check_interrupt(1);
     printf("ok\n");

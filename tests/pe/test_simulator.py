@@ -236,15 +236,31 @@ NOT_TOGETHER = {
         "threads of block 0 meet in different calls, each of which is for all of them together: threads "
         "0-15 in quiet_work_group; 16-47 in a barrier"
     ),
-}
-
-
-#: The same where kernels are compiled, which do not know apart two routines that meet.
-NOT_TOGETHER_COMPILED = {
-    **{name: NOT_TOGETHER[name] for name in ("half", "late", "warp")},
-    "barrier": (
+    "orders": (
         "threads of block 0 meet in different calls, each of which is for all of them together: threads "
-        "16-47 in a barrier; the others, threads 0-15, in quiet_work_group"
+        "0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44, 46 in "
+        "fence_work_group; 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35, 37, 39, 41, "
+        "43, 45, 47 in quiet_work_group"
+    ),
+    "waits": (
+        "threads of block 0 meet in different calls, each of which is for all of them together: threads "
+        "0-15 in wait_until_work_group; 16-31 in barrier_all_work_group; 32-47 in a barrier"
+    ),
+    "lanes": (
+        "threads of warp 1 of block 0 meet in different calls, each of which is for all of them "
+        "together: threads 32-39 in put_warp; 40-47 in put_nbi_warp"
+    ),
+    "lane": (
+        "threads of warp 0 of block 0 meet in different calls, each of which is for all of them "
+        "together: threads 0-30 in sum_reduce_warp; 31 in max_reduce_warp"
+    ),
+    "to_many": (
+        "threads of block 0 call put_work_group together with different arguments: pe is 0 in thread 0, "
+        "1 in thread 1"
+    ),
+    "by_lane": (
+        "threads of warp 0 of block 0 call get_warp together with different arguments: nelems is 48 in "
+        "thread 0, 1 in thread 31"
     ),
 }
 
@@ -286,50 +302,88 @@ def barrier(dest, source):
         cuda.syncthreads()
 
 @cuda.jit
+def orders(dest, source):
+    if cuda.threadIdx.x % 2 == 0:
+        shmem.fence_work_group()
+    else:
+        shmem.quiet_work_group()
+
+@cuda.jit
+def waits(dest, source):
+    if cuda.threadIdx.x < 16:
+        shmem.wait_until_work_group(dest, shmem.CMP_EQ, 1)
+    elif cuda.threadIdx.x < 32:
+        shmem.barrier_all_work_group()
+    else:
+        cuda.syncthreads()
+
+@cuda.jit
+def lanes(dest, source):
+    if cuda.threadIdx.x < 40:
+        shmem.put_warp(dest, source, 0)
+    else:
+        shmem.put_nbi_warp(dest, source, 0)
+
+@cuda.jit
+def lane(dest, source):
+    if cuda.threadIdx.x < 31:
+        shmem.sum_reduce_warp(shmem.TEAM_WORLD, dest, source, 48)
+    elif cuda.threadIdx.x == 31:
+        shmem.max_reduce_warp(shmem.TEAM_WORLD, dest, source, 48)
+
+@cuda.jit
+def to_many(dest, source):
+    shmem.put_work_group(dest, source, cuda.threadIdx.x)
+
+@cuda.jit
+def by_lane(dest, source):
+    if cuda.threadIdx.x < 32:
+        shmem.get_warp(dest, source, 0, 48 if cuda.threadIdx.x < 31 else 1)
+
+@cuda.jit
 def whole(dest, source):
     shmem.put_work_group(dest, source, 0)
     if cuda.threadIdx.x < 32:
         shmem.put_warp(dest, source, 0)
     cuda.syncthreads()
+    shmem.put_warp(dest, source, 0, cuda.threadIdx.x // 32)
+    if cuda.threadIdx.x < 16:  # in one call, on two lines, with a number that the other leaves out
+        shmem.get_work_group(dest, source, 0)
+    else:
+        shmem.get_work_group(dest, source, np.int32(0), 48)
+    shmem.barrier_all_work_group()
 """
 
 
-@pytest.mark.parametrize(
-    ("kernel", "device"),
-    [
-        *((kernel, "sim") for kernel in NOT_TOGETHER),
-        *((kernel, "cpu") for kernel in NOT_TOGETHER_COMPILED),
-    ],
-)
+@pytest.mark.parametrize("device", ["sim", "cpu"])
 def test_a_call_of_a_group_by_some_of_its_threads_is_an_error(
-    kernel: str, device: str, run_pes: Callable
+    device: str, run_pes: Callable
 ) -> None:
     launches = f"""
     with pyshmem.init(device_heap_size="1M"):
         dest, source = (pyshmem.ones(48, np.int64, heap="device") for _ in range(2))
-        try:
-            {kernel}[1, 48](dest, source)
-        except RuntimeError as error:
-            print(error)
-        whole[1, 48](dest, source)
+        for kernel in ({", ".join(NOT_TOGETHER)}):
+            try:
+                kernel[1, 48](dest, source)
+            except RuntimeError as error:
+                print(error)
+            whole[1, 48](dest, source)
     """
     program = OF_A_GROUP + textwrap.dedent(launches)
-    done = run_pes(1, program, device=device, check=True)
-    told = NOT_TOGETHER[kernel]
-    if device == "cpu":
-        line = program.splitlines().index(f"def {kernel}(dest, source):")  # of what decorates it
-        told = f"{NOT_TOGETHER_COMPILED[kernel]}, in kernel {kernel} (program.py:{line}), "
-        told += "block (0, 0, 0)"
-    if "ended" in told:
-        call = "put_warp" if kernel == "warp" else "put_work_group"
-        told += "; let all of them reach it, with no return before it and no if around it, or call put, "
-        told += "which one thread calls"
-    else:
-        call = "_work_group" if kernel == "two" else "cuda.syncthreads quiet_work_group"
-    for line in map(int, re.findall(r", at program.py:(\d+)", done.stdout)):
-        assert any(name in program.splitlines()[line - 1] for name in call.split())
-    assert device == "cpu" or ", at program.py:" in done.stdout
-    assert re.sub(r", at program.py:\d+", "", done.stdout) == told + "\n"
+    done = run_pes(1, program, device=device, check=True, timeout=200)
+    lines = program.splitlines()
+    for (kernel, told), line in zip(NOT_TOGETHER.items(), done.stdout.splitlines(), strict=True):
+        if device == "cpu":
+            decorated = lines.index(f"def {kernel}(dest, source):")
+            told += f", in kernel {kernel} (program.py:{decorated}), block (0, 0, 0)"
+        if "ended" in told:
+            told += "; let all of them reach it, with no return before it and no if around it, or call put, "
+            told += "which one thread calls"
+        places = list(map(int, re.findall(r", at program.py:(\d+)", line)))
+        for place in places:
+            assert re.search("_work_group|_warp|syncthreads", lines[place - 1])
+        assert bool(places) == (device == "sim" and "arguments" not in told)
+        assert re.sub(r", at program.py:\d+", "", line) == told
 
 
 APART = """

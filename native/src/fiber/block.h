@@ -17,6 +17,3 @@ bool pysh_block_begin(worker_t *worker, int64_t rank);
 void pysh_block_end(worker_t *worker, block_t *block);
 void pysh_block_free(block_t *block);
 void pysh_block_check(block_t *block, worker_t *worker); /* a thread of it has ended */
-/* Ends the launch: threads of a block, or of a warp of it (-1: none), are not all in a routine that is for all. */
-void pysh_block_refuse(const block_t *block, int warp);
-void pysh_block_tell(const block_t *block, char *text, size_t capacity); /* who waits where */

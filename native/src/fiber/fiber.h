@@ -30,10 +30,10 @@ typedef struct fiber {
     struct fiber *next;
     worker_t *worker;
     block_t *block;
-    uint64_t result; /* of the meeting it waited in */
-    int at;          /* where it waits */
-    bool of_routine; /* in a meeting of the device library's, which is for its whole group */
-    char *low;       /* the lowest byte of its stack, above a page that nobody may touch */
+    uint64_t result;  /* of the meeting it waited in */
+    int at;           /* where it waits */
+    const char *call; /* the routine in whose meeting it is, which is for its whole group; NULL: in none */
+    char *low;        /* the lowest byte of its stack, above a page that nobody may touch */
     size_t nbytes;
 } fiber_t;
 
@@ -62,7 +62,8 @@ struct block {
     int32_t at[3];        /* the next thread to start */
     int n, started, live; /* threads; those that have not started live too */
     int ones;             /* predicates that held, of the meeting that goes on */
-    int of_routine;       /* of those that wait: in a meeting that is for the whole block */
+    const char *call;     /* of who waits first, as a fiber's */
+    bool is_mixed;        /* others that wait are in other calls */
     line_t waiting, at_grid;
     int64_t grid_turn; /* the grid's, when this block's threads had all come to its barrier */
     bool came_to_grid;

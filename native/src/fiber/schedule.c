@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "fiber/block.h"
+#include "fiber/calls.h"
 #include "fiber/gridsync.h"
 #include "fiber/schedule.h"
 #include "fiber/stacks.h"
@@ -50,6 +51,7 @@ static void schedule_begin(fiber_t *self, worker_t *worker, block_t *block) {
     }
     memcpy(seen->thread, block->at, sizeof seen->thread);
     seen->rank = block->started;
+    seen->call = 0;
     block->fibers[block->started] = self;
     if (++block->at[0] == launch->threads[0]) {
         block->at[0] = 0;
@@ -135,7 +137,7 @@ static fiber_t *fresh(worker_t *worker) {
     fiber->worker = worker;
     fiber->block = NULL;
     fiber->at = AT_WORK;
-    fiber->of_routine = false;
+    fiber->call = NULL;
     fiber->sp = pysh_fresh_sp((char *)fiber, live);
     return fiber;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Meetings of lanes. The lane that comes last works the results out for all. */
 #include "fiber/warp.h"
-#include "fiber/block.h"
+#include "fiber/calls.h"
 #include "fiber/schedule.h"
 
 static bool has(uint32_t lanes, int lane) {
@@ -73,8 +73,46 @@ static bool is_refused(const block_t *block, int number, uint32_t group) {
     const warp_t *warp = &block->warps[number];
     int n = block->n - number * PYSH_WARP;
     uint32_t all = n < PYSH_WARP ? (1u << n) - 1 : ~0u, routine = warp->of_routine & group;
+    const fiber_t *first = warp->lane[__builtin_ctz(group)];
 
-    return routine && (routine != group || warp->live != all);
+    if (!routine)
+        return false;
+    if (routine != group || warp->live != all)
+        return true;
+    for (uint32_t left = group & (group - 1); left; left &= left - 1)
+        if (!pysh_is_same_call(warp->lane[__builtin_ctz(left)]->call, first->call))
+            return true;
+    return false;
+}
+
+/* Of lanes that are in one routine's meeting: the first one that gives it something else than the first of all. */
+static const fiber_t *differs(const warp_t *warp, uint32_t group) {
+    const fiber_t *first = warp->lane[__builtin_ctz(group)];
+
+    if (!(warp->of_routine & group))
+        return NULL;
+    for (uint32_t left = group & (group - 1); left; left &= left - 1) {
+        const fiber_t *other = warp->lane[__builtin_ctz(left)];
+        if (pysh_gives_other(first, other))
+            return other;
+    }
+    return NULL;
+}
+
+/* The lanes in `group` meet now, or the launch ends. */
+static void refuse_wrong(const block_t *block, int number, uint32_t group, fiber_t *self) {
+    const warp_t *warp = &block->warps[number];
+    const fiber_t *other;
+
+    if (is_refused(block, number, group)) {
+        self->at = AT_WARP;
+        pysh_refuse(block, number);
+        pysh_leave();
+    }
+    if ((other = differs(warp, group))) {
+        pysh_refuse_given(block, number, warp->lane[__builtin_ctz(group)], other);
+        pysh_leave();
+    }
 }
 
 static uint64_t meet(int32_t op, uint32_t mask, uint64_t value, int32_t operand, bool of_routine) {
@@ -83,7 +121,7 @@ static uint64_t meet(int32_t op, uint32_t mask, uint64_t value, int32_t operand,
     int lane = self->seen.rank % PYSH_WARP, number = self->seen.rank / PYSH_WARP;
     warp_t *warp = &self->block->warps[number];
 
-    self->of_routine = of_routine;
+    self->call = of_routine ? pysh_call_of(self) : NULL;
     warp->of_routine = (warp->of_routine & ~(1u << lane)) | (uint32_t)of_routine << lane;
     warp->mask[lane] = mask | 1u << lane;
     warp->op[lane] = op;
@@ -91,17 +129,15 @@ static uint64_t meet(int32_t op, uint32_t mask, uint64_t value, int32_t operand,
     warp->value[lane] = value;
     warp->lane[lane] = self;
     warp->waiting |= 1u << lane;
-    if ((of_routine && is_refused(self->block, number, 1u << lane)) ||
-        (complete(warp, lane) && is_refused(self->block, number, warp->mask[lane] & warp->live))) {
-        self->at = AT_WARP;
-        pysh_block_refuse(self->block, number);
-        pysh_leave();
-    }
-    if (complete(warp, lane))
+    if (of_routine)
+        refuse_wrong(self->block, number, 1u << lane, self);
+    if (complete(warp, lane)) {
+        refuse_wrong(self->block, number, warp->mask[lane] & warp->live, self);
         release(warp, lane, worker, lane);
-    else
+    } else {
         pysh_wait_in(self, AT_WARP);
-    self->of_routine = false;
+    }
+    self->call = NULL;
     return self->result;
 }
 
@@ -124,7 +160,7 @@ void pysh_warp_check(block_t *block, int number, worker_t *worker) {
     warp_t *warp = &block->warps[number];
 
     if (warp->of_routine) { /* it needed that lane */
-        pysh_block_refuse(block, number);
+        pysh_refuse(block, number);
         return;
     }
     for (int lane = 0; lane < PYSH_WARP; lane++)

@@ -26,7 +26,6 @@ from numba.extending import intrinsic
 from ...._core.library import ffi, lib, not_initialized, setting_number
 from ...._foreign import numba_cpu, numba_errors, numba_simulator
 from ....host.kernels import watch
-from ...routine import ROUTINES
 from ..sim import greenlets, source
 from ..sim import launches as simulated
 from ..sim.arrays import ndarray_of, require_dtype
@@ -332,26 +331,13 @@ def _where(launch: Any) -> str:
     return f"block {tuple(launch.block)}, thread {tuple(launch.thread)}"
 
 
-def _routines_of(function: Any) -> list[str]:
-    """The routines for a whole warp or block that the kernel calls."""
-    named = [
-        getattr(function.__globals__.get(name), "__name__", name)
-        for name in function.__code__.co_names
-    ]
-    found = [name for name in named if name in ROUTINES and name.endswith(("_work_group", "_warp"))]
-    return list(dict.fromkeys(found))
-
-
 def _raise(kernel: Any, launch: Any) -> None:
     """What ended the launch, when it was no exception of the kernel's."""
     name = kernel.fn.__qualname__
     if launch.end == lib.ISHMEMX_CPU_NOT_ALL:
-        text, found = ffi.string(launch.text).decode(), _routines_of(kernel.fn)
-        routine, way = " or ".join(found) or "a routine of pyshmem.device", ""
-        if text.startswith("threads"):
-            text += routine
-        else:
-            text, way = routine + text, greenlets.of_all(found[0] if len(found) == 1 else "")
+        text = ffi.string(launch.text).decode(errors="replace")
+        routine, ended, _ = text.partition(" is for all ")
+        way = greenlets.of_all(routine) if ended else ""
         place = compiled_kernel(kernel).place
         raise RuntimeError(f"{text}, in kernel {place}, block {tuple(launch.block)}{way}")
     if launch.end == lib.ISHMEMX_CPU_INTERRUPTED:

@@ -16,21 +16,26 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import llvmlite.binding
-from numba.core import errors, types
+from llvmlite import ir
+from numba.core import cgutils, errors, types
 
 from ...._core import kept_files, library
 from ...._core.dtypes import as_dtype
+from ...._core.library import ffi, lib
 from ...._foreign import numba_cpu
 from ...._foreign.numba_types import scalars, written
 from ...families import FAMILY_DTYPES
 from ...routine import ROUTINES
-from ..sim.threads import arrays_of, read_only
+from ..sim.threads import arrays_of, numbers_of_group, read_only
 from . import halves, kept_code
-from .target import KernelDispatcher
+from .target import I64, KernelDispatcher, self_pointer
 
 #: Bytes of bitcode from which on a routine is called. Calls of puts and gets take nanoseconds more than
 #: their code in the kernel, whose compilation would take a fifth of a second.
 _CALLED = 12_000
+#: Where the runtime has what a thread calls with its group, and what it gives for a number left out.
+_CALL, _GIVEN = (ffi.offsetof("ishmemx_cpu_thread_t", name) for name in ("call", "given"))
+_LEFT_OUT = -(1 << 63)
 scalars().setdefault("bfloat16", halves.bfloat16)
 
 
@@ -175,11 +180,15 @@ def _as_compiled(function: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
+def _is_routine(function: Any) -> bool:
+    return getattr(ROUTINES.get(function.__name__), "__wrapped__", None) is function
+
+
 def _take(function: Any, arguments: Any, options: dict[str, Any], compile_for: Any) -> Any:
     """What Numba is given for a function: of a public routine, its code from the store."""
     arguments = tuple(arguments)
     routine = function.__name__
-    if getattr(ROUTINES.get(routine), "__wrapped__", None) is not function:
+    if not _is_routine(function):
         return compile_for(arguments)
     _refuse_read_only(function, arguments)
     kinds = _as_compiled(function, arguments)
@@ -233,5 +242,34 @@ def _part(function: Any, kind: Any, compile_it: Callable[[], Any]) -> tuple[str,
     return name, _routines[name].library
 
 
+def _store(builder: Any, offset: int, value: Any) -> None:
+    place = builder.gep(self_pointer(builder), [I64(offset)])
+    builder.store(value, builder.bitcast(place, I64.as_pointer()))
+
+
+def _begin(
+    context: Any, builder: ir.IRBuilder, function: Any, given: dict[str, tuple[Any, Any]]
+) -> None:
+    """A routine of a warp or a block notes that its thread is in it, and what it is given.
+
+    So threads that meet in others, or with other numbers, are told: ``native/src/fiber/calls.c``.
+    """
+    if not function.__name__.endswith(("_warp", "_work_group")) or not _is_routine(function):
+        return
+    names = [name for _, name in numbers_of_group(function)][: lib.ISHMEMX_CPU_NUMBERS]
+    text = "".join(f"{each}\0" for each in (function.__name__, *names, ""))
+    constant = cgutils.make_bytearray(text.encode())
+    place = cgutils.global_constant(builder.module, "pyshmem_call", constant)
+    _store(builder, _CALL, builder.ptrtoint(place, I64))
+    for at in range(lib.ISHMEMX_CPU_NUMBERS):
+        number = I64(0 if at >= len(names) else _LEFT_OUT)
+        if at < len(names):
+            kind, value = given[names[at]]
+            if isinstance(types.unliteral(kind), (types.Integer, types.Boolean)):
+                number = context.cast(builder, value, kind, types.int64)
+        _store(builder, _GIVEN + 8 * at, number)
+
+
+numba_cpu.begin_functions(_begin)
 numba_cpu.choose_functions(_take)
 numba_cpu.choose_parts(_part)

@@ -107,11 +107,31 @@ class Group:
             f"together: threads {told}"
         )
 
+    def _refuse_given(self, first: SimThread, other: SimThread) -> None:
+        """Each of them would do a part of another call. What one has left out is no difference."""
+        for name in first.given:
+            a, b = first.given[name], other.given.get(name)
+            if a is None or b is None or a == b:
+                continue
+            told = (f"{int(value)} in {self._named(at)}" for value, at in ((a, first), (b, other)))
+            raise RuntimeError(
+                f"threads of {self.name} call {first.meets} together with different arguments: "
+                f"{name} is {', '.join(told)}"
+            )
+
+    def _named(self, thread: SimThread) -> str:
+        of = f" of {thread.block.name}" if self is thread.grid else ""
+        return f"thread {thread.thread_id}{of}"
+
     def _release_if_complete(self) -> None:
         if self.waiting and len(self.waiting) >= self.live:
-            first = self.waiting[0].meets
-            if any(thread.meets != first for thread in self.waiting):
+            first = self.waiting[0]
+            if any(thread.meets != first.meets for thread in self.waiting):
                 self._refuse_mixed()
+            if first.meets:
+                for thread in self.waiting:
+                    if thread.given != first.given:
+                        self._refuse_given(first, thread)
             released, self.waiting = self.waiting, []
             if RECORD is not None and not released[0].grid.internal:
                 RECORD.met(released)
@@ -157,14 +177,15 @@ class SimThread:
     """One CUDA thread. The names in camel case are what Numba's simulator reads."""
 
     __slots__ = (
-        "block", "blockIdx", "green", "grid", "meets", "pending", "routine", "threadIdx", "thread_id",
-        "warp",
+        "block", "blockIdx", "given", "green", "grid", "meets", "pending", "routine", "threadIdx",
+        "thread_id", "warp",
     )  # fmt: skip
 
     def __init__(self, grid: Grid, block: Block, warp: Group, place: Any, body: Any) -> None:
         self.grid, self.block, self.warp = grid, block, warp
         self.blockIdx, self.threadIdx, self.thread_id = place
         self.routine = ""  # of the device library that it is in
+        self.given: dict[str, Any] = {}  # to the routine of a group that it is in: numbers
         self.meets = ""  # what routine it waits in, of those that wait
         self.pending: Any = None  # of ``record``: what its group does when it has met
         self.green = greenlet(body, parent=grid.hub)

@@ -18,7 +18,15 @@ import numpy as np
 
 from ...._core.library import checks_order, lib, not_initialized
 from ...._core.type_table import ATOMIC_OPS, ELEMENT_NUMBER
-from ...._core.values import WHOLE_NUMBERS, Cmp, SignalOp, is_integer, not_whole, refuse_misplaced
+from ...._core.values import (
+    OF_A_GROUP,
+    WHOLE_NUMBERS,
+    Cmp,
+    SignalOp,
+    is_integer,
+    not_whole,
+    refuse_misplaced,
+)
 from ...families import BY_NUMBER, not_an_array
 from ...state import MODULE
 from . import greenlets
@@ -194,6 +202,7 @@ def public_routine(function: Any) -> Any:
     """
     name, arrays, whole = function.__name__, arrays_of(function), _whole(function)
     parameters = tuple(inspect.signature(function).parameters)
+    numbers = numbers_of_group(function)
     seen: Callable[..., Any] | None = None
     if checks_order():
         from . import record
@@ -234,6 +243,9 @@ def public_routine(function: Any) -> Any:
                     refuse_misplaced(parameter, given, name)
                 arguments = tuple(map(_plain, arguments))
                 named = {key: _plain(value) for key, value in named.items()}
+            if numbers:
+                given = {name: arguments[at] for at, name in numbers if at < len(arguments)} | named
+                thread.given = {name: given[name] for _, name in numbers if name in given}
             if seen is not None and not outer:
                 return seen(thread, arguments, named)
             return function(*arguments, **named)
@@ -266,6 +278,14 @@ def _whole(function: Any) -> list[tuple[int, str, Any]]:
         for at, (name, parameter) in enumerate(parameters.items())
         if name in WHOLE_NUMBERS
     ]
+
+
+def numbers_of_group(function: Any) -> list[tuple[int, str]]:
+    """Of a routine of a group the parameters for which all its threads have to give the same number."""
+    if not function.__name__.endswith(("_warp", "_work_group", "_grid")):
+        return []
+    parameters = enumerate(inspect.signature(function).parameters)
+    return [(at, name) for at, name in parameters if name in OF_A_GROUP]
 
 
 def _is_whole(given: Any) -> bool:
