@@ -471,9 +471,9 @@ WHOLE_NUMBERS = frozenset((
     "npes", "first", "cmp", "signal", "sig_op", "handler", "code", "a", "b", "c", "d",
 ))  # fmt: skip
 #: Those that all threads of a group go by, and so give alike: ``cmp`` and a signal are the first one's.
-OF_A_GROUP = (
+OF_A_GROUP = frozenset((
     "team", "ctx", "pe", "root", "nelems", "nreduce", "dst", "sst", "bsize", "nblocks", "npes",
-)  # fmt: skip
+))  # fmt: skip
 
 
 def bound(routine: str, shown: Signature, given: Any, named: Any) -> dict[str, Any]:

@@ -331,7 +331,7 @@ def with_room(function: Callable[..., T], *given: Any) -> T:
 with_room.__code__ = with_room.__code__.replace(co_stacksize=(512 << 10) // 8)
 
 
-# -- what a function begins with, and indices -------------------------------------------------------------------------------------
+# -- what a function begins with, and indices ----------------------------------------------------
 
 
 #: ``f(context, builder, function, given)``: what a function that is compiled begins with; ``given`` has

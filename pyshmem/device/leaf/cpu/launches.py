@@ -336,8 +336,7 @@ def _raise(kernel: Any, launch: Any) -> None:
     name = kernel.fn.__qualname__
     if launch.end == lib.ISHMEMX_CPU_NOT_ALL:
         text = ffi.string(launch.text).decode(errors="replace")
-        routine, ended, _ = text.partition(" is for all ")
-        way = greenlets.of_all(routine) if ended else ""
+        way = "" if text.startswith("threads") else greenlets.of_all(text.partition(" ")[0])
         place = compiled_kernel(kernel).place
         raise RuntimeError(f"{text}, in kernel {place}, block {tuple(launch.block)}{way}")
     if launch.end == lib.ISHMEMX_CPU_INTERRUPTED:

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import llvmlite.binding
 from llvmlite import ir
-from numba.core import cgutils, errors, types
+from numba import types
+from numba.core import cgutils, errors
 
 from ...._core import kept_files, library
 from ...._core.dtypes import as_dtype
@@ -256,17 +257,16 @@ def _begin(
     """
     if not function.__name__.endswith(("_warp", "_work_group")) or not _is_routine(function):
         return
-    names = [name for _, name in numbers_of_group(function)][: lib.ISHMEMX_CPU_NUMBERS]
+    names = numbers_of_group(function)[: lib.ISHMEMX_CPU_NUMBERS]
     text = "".join(f"{each}\0" for each in (function.__name__, *names, ""))
     constant = cgutils.make_bytearray(text.encode())
     place = cgutils.global_constant(builder.module, "pyshmem_call", constant)
     _store(builder, _CALL, builder.ptrtoint(place, I64))
-    for at in range(lib.ISHMEMX_CPU_NUMBERS):
-        number = I64(0 if at >= len(names) else _LEFT_OUT)
-        if at < len(names):
-            kind, value = given[names[at]]
-            if isinstance(types.unliteral(kind), (types.Integer, types.Boolean)):
-                number = context.cast(builder, value, kind, types.int64)
+    numbers = [I64(_LEFT_OUT)] * lib.ISHMEMX_CPU_NUMBERS
+    for at, (kind, value) in enumerate(given[name] for name in names):
+        if isinstance(types.unliteral(kind), (types.Integer, types.Boolean)):
+            numbers[at] = context.cast(builder, value, kind, types.int64)
+    for at, number in enumerate(numbers):
         _store(builder, _GIVEN + 8 * at, number)
 
 

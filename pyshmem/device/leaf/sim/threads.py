@@ -244,8 +244,8 @@ def public_routine(function: Any) -> Any:
                 arguments = tuple(map(_plain, arguments))
                 named = {key: _plain(value) for key, value in named.items()}
             if numbers:
-                given = {name: arguments[at] for at, name in numbers if at < len(arguments)} | named
-                thread.given = {name: given[name] for _, name in numbers if name in given}
+                known = dict(zip(parameters, arguments, strict=False)) | named
+                thread.given = {each: known[each] for each in numbers if each in known}
             if seen is not None and not outer:
                 return seen(thread, arguments, named)
             return function(*arguments, **named)
@@ -280,12 +280,11 @@ def _whole(function: Any) -> list[tuple[int, str, Any]]:
     ]
 
 
-def numbers_of_group(function: Any) -> list[tuple[int, str]]:
+def numbers_of_group(function: Any) -> list[str]:
     """Of a routine of a group the parameters for which all its threads have to give the same number."""
     if not function.__name__.endswith(("_warp", "_work_group", "_grid")):
         return []
-    parameters = enumerate(inspect.signature(function).parameters)
-    return [(at, name) for at, name in parameters if name in OF_A_GROUP]
+    return [name for name in inspect.signature(function).parameters if name in OF_A_GROUP]
 
 
 def _is_whole(given: Any) -> bool:
