@@ -375,7 +375,9 @@ def test_a_call_of_a_group_by_some_of_its_threads_is_an_error(
             decorated = lines.index(f"def {kernel}(dest, source):")
             told += f", in kernel {kernel} (program.py:{decorated}), block (0, 0, 0)"
         if "ended" in told:
-            told += "; let all of them reach it, with no return before it and no if around it, or call "
+            told += (
+                "; let all of them reach it, with no return before it and no if around it, or call "
+            )
             told += "put, which one thread calls"
         places = list(map(int, re.findall(r", at program.py:(\d+)", line)))
         for place in places:
