@@ -49,7 +49,7 @@ def kernel_name(number: int) -> str:
 def _in_order(op: str, number: int) -> str:
     """How a routine is called whose ``pe`` is before ``nelems``, which C has the other way round."""
     module = next((module for namer, module in _namers if module and namer(number)), "")
-    routine = getattr(sys.modules.get(module), op, None)
+    routine: Any = getattr(sys.modules.get(module), op, None)
     routine = getattr(routine, "fn", routine)  # of what a compiler has wrapped
     try:
         own = [name for name in inspect.signature(routine).parameters if name != "ctx"]
