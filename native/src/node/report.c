@@ -107,9 +107,9 @@ void pysh_name_get(int kind, int64_t number, char *text, size_t capacity) {
 
 /* What front ends write behind the name of a kernel on the CPU that its program waits for. */
 #define LAUNCHED ", launched at "
-#define NO_RETURN                                                                                                 \
-    "where kernels run on the CPU a launch returns when its kernel has ended: what the program does behind that " \
-    "line cannot end this wait; do it before the launch, or launch on a stream (pyshmem.streams.Stream)"
+#define NO_RETURN                                                                                                   \
+    "if its own PE was to end this wait behind the launch: where kernels run on the CPU a launch returns when its " \
+    "kernel has ended; do it before, or launch on a stream (pyshmem.streams.Stream)"
 
 #define OWN_LOOP                                                                                                    \
     "a kernel's loop that reads until a word changes is no wait: it has no deadline, a compiler may read the word " \
