@@ -10,6 +10,9 @@ from typing import NamedTuple
 class ShmemError(RuntimeError):
     """Base of what can go wrong in a job; also raised when the system or the GPU driver fails.
 
+    Raised itself, it has the words of the system: no memory (lower ``PYSHMEM_HEAP_SIZE``, in a container
+    raise ``--shm-size``), no file, no device.
+
     A traceback ends with the place in the documentation that is about it.
 
     Attributes:
@@ -26,31 +29,61 @@ class ShmemError(RuntimeError):
 
 
 class NotInitialized(ShmemError):
-    """A call before ``pyshmem.init()`` or after the last ``finalize()``."""
+    """A call before ``pyshmem.init()`` or after the last ``finalize()``.
+
+    Most often the line stands behind the ``with pyshmem.init()`` block, which finalizes: move it into
+    the block. Arrays can be read behind it, and copied by ``pyshmem.to_numpy``.
+    """
 
 
 class HeapExhausted(ShmemError, MemoryError):
-    """A symmetric heap has no block as large as was asked for."""
+    """A symmetric heap has no block as large as was asked for.
+
+    Give more: ``PYSHMEM_HEAP_SIZE=8G``, ``run --heap-size 8G`` or ``pyshmem.init(heap_size="8G")``, with
+    ``device_`` for the device heap. Or free arrays: ``pyshmem.drain()`` takes those that nobody uses.
+    """
 
 
 class MismatchError(ShmemError):
-    """The PEs disagree: library version, allocation sizes, arguments of a collective."""
+    """The PEs disagree: library version, allocation sizes, arguments of a collective.
+
+    All PEs of a team make the same collective calls, in one order, with the same shapes and types. Look
+    at the PEs and lines that the message names: mostly a call stands in an ``if`` that one PE does not
+    take, or a PE leaves a loop or the ``with`` sooner. ``PYSHMEM_CHECK=1`` compares every collective.
+    """
 
 
 class PeerDied(ShmemError):
-    """Another PE died, failed or called ``abort``; the job is over."""
+    """Another PE died, failed or called ``abort``; the job is over.
+
+    It is never the cause: look at the message of the PE that failed first, with which the report of the
+    launcher begins. Do not catch it to go on.
+    """
 
 
 class ShmemTimeout(ShmemError):
-    """A wait outlasted ``PYSHMEM_TIMEOUT`` (default: none), or init ``PYSHMEM_INIT_TIMEOUT``."""
+    """A wait outlasted ``PYSHMEM_TIMEOUT`` (default: none), or init ``PYSHMEM_INIT_TIMEOUT``.
+
+    The report says where each PE stands, what it waits for and what it saw last: a PE that is "running"
+    took another branch, or is slow and wants a longer limit. At ``init`` a PE did not come: it failed
+    earlier, or was not started.
+    """
 
 
 class UnsupportedError(ShmemError):
-    """Not available on this conduit or accelerator."""
+    """Not available on this conduit or accelerator.
+
+    The message names the way out. Kernels and ``heap="device"`` need a device: ``--device sim``, or a
+    GPU; ``python -m pyshmem doctor`` says what this machine lacks.
+    """
 
 
 class KernelFault(ShmemError):
-    """A kernel recorded a fault: a wrong PE or address, or a wait that outlasted the timeout."""
+    """A kernel recorded a fault: a wrong PE or address, or a wait that outlasted the timeout.
+
+    Kernels cannot raise, so the next call on the host does. The message has kernel, block and thread:
+    look at the PE and the arrays that the kernel passes there; ``--device sim`` tells the line too.
+    """
 
 
 class Failure(NamedTuple):
@@ -67,6 +100,8 @@ class Failure(NamedTuple):
 
 class LaunchError(ShmemError):
     """A job cannot be started as asked, or, from ``pyshmem.launch``, did not end well.
+
+    ``failures[0]`` is the PE that was the cause, with its exception, traceback and last output.
 
     Attributes:
         failures: the PEs that did not end well, the cause first; empty when nothing was started.

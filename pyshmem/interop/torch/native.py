@@ -163,7 +163,7 @@ def _compile(source: str, path: Path, alone: bool = True) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     print(
         f"pyshmem: compiles its {_WORDS[source]} for torch {torch.__version__}, once, in half a minute "
-        f"or, on a busy machine, some; PYSHMEM_TORCH_GROUPS=python does without: {path}",
+        f"or, on a busy machine, some: {path}",
         file=sys.stderr,
         flush=True,
     )
