@@ -20,6 +20,7 @@
 #include "node/kernel_waits.h"
 #include "node/node.h"
 #include "node/report.h"
+#include "ops/wait_until.h"
 
 #define LAST_WORDS_NS (200 * 1000000LL)  /* for what is kept, of a process that ends */
 #define WATCH_NS      (250 * 1000000LL)  /* between two words on a ring that is waited for */
@@ -101,14 +102,16 @@ pysh_outcome_t pysh_handle_quit(pysh_ring_t *ring, uint64_t ticket, const pysh_r
 static void aim_of(const pysh_request_t *request, char *text, size_t capacity) {
     uint64_t what = request->word[PYSH_WORD_DEST];
     int64_t wanted = (int64_t)request->word[PYSH_WORD_SOURCE], value = (int64_t)request->word[PYSH_WORD_VALUE];
-    const char *symbol = pysh_cmp_symbol((int)(what >> PYSH_WAITING_CMP & 0xf));
+    int cmp = (int)(what >> PYSH_WAITING_CMP & 0xf);
+    const char *symbol = pysh_cmp_symbol(cmp);
     char whom[21] = "";
 
     if (pysh_request_pe(request) >= 0)
         snprintf(whom, sizeof whom, " from PE %d", pysh_request_pe(request));
     if (!(what >> PYSH_WAITING_MANY & 1))
-        snprintf(text, capacity, "for %s%s%" PRId64 "%s, seen %" PRId64, symbol ? symbol : "", symbol ? " " : "",
-                 wanted, whom, value);
+        snprintf(text, capacity, "for %s%s%" PRId64 "%s, seen %" PRId64 "%s", symbol ? symbol : "", symbol ? " " : "",
+                 wanted, whom, value,
+                 symbol ? pysh_wait_hint(ISHMEMX_TYPE_INT64, (uint64_t)value, cmp, (uint64_t)wanted) : "");
     else if (symbol)
         snprintf(text, capacity, "for %" PRId64 " elements %s %" PRId64, wanted, symbol, value);
     else

@@ -48,7 +48,8 @@ def _check_on_heap(tensor: torch.Tensor, name: str, copy: bool = False) -> None:
             raise told
         raise ValueError(
             f"{name} ({tuple(tensor.shape)} on {tensor.device}) is not on a symmetric heap: make it "
-            "with pyshmem.interop.torch.empty, zeros, ...; collectives take any tensor with copy=True, "
+            "with pyshmem.interop.torch.empty, zeros, ... (x * 2 makes an ordinary tensor, x.mul_(2) "
+            "stays there); collectives take any tensor with copy=True, "
             "after register_team(team)"
         )
 

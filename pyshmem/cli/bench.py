@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import click
 
 from ._job import job_options, run_module
@@ -51,6 +53,8 @@ def bench(
     torch's symmetric memory or NVSHMEM, in turn; medians, ratios, and where pyshmem is behind. What is
     not installed is named and left out.
     """
+    if plot and find_spec("matplotlib") is None:  # told before the measurements, not behind them
+        raise click.ClickException("--plot needs matplotlib: pip install matplotlib")
     if against:
         if parts or all_shapes or device == "sim":
             raise click.UsageError("--against takes no PARTS, no --all-shapes and no simulator")

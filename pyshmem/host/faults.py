@@ -101,6 +101,14 @@ _WHAT = {
 }
 
 
+#: Collectives with arrays that are longer than ``nelems``.
+_OF_EACH = {
+    "alltoall": "dest and source hold",
+    "alltoalls": "dest and source hold",
+    "fcollect": "dest holds",
+}
+
+
 def _no_choice(a: int, last: int) -> str:
     """Of a number that is none: the last one tells which it was to be."""
     if last == CMP.LE:
@@ -154,6 +162,8 @@ def describe_fault(fault: Mapping[str, int], kernel: str) -> str:
         what = _beyond_channel(a, b)
     if (kind == FAULT_PE and a >= b) or (kind == FAULT_NELEMS and 0 <= a < lib.ishmemx_n_pes()):
         what += _in_order(op, fault["module"])
+    if kind == FAULT_NELEMS and op in _OF_EACH:
+        what += f"; nelems is one PE's share, {_OF_EACH[op]} as many for each PE"
     if kind == FAULT_CHOICE:
         what = _no_choice(a, b)
     if op.startswith("put_signal"):  # by stores the data is on its way when the signal is looked at

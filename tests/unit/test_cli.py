@@ -18,7 +18,7 @@ from environment import clean_environment
 import pyshmem
 from pyshmem._core import errors
 from pyshmem._core.settings import SETTINGS
-from pyshmem.cli import COMMANDS, _job, doctor, facts, info, main
+from pyshmem.cli import COMMANDS, _job, bench, doctor, facts, info, main
 from pyshmem.host.tuning import gpus as tuned_gpus
 from pyshmem.launcher import other_launchers
 
@@ -131,6 +131,14 @@ def test_env_is_for_the_pes_of_one_host_too() -> None:
     code = "import os; print(os.environ['OF_MINE'])"
     done = subprocess.run([*command, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "here\n"
+
+
+def test_bench_draws_nothing_without_matplotlib_before_it_measures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bench, "find_spec", lambda _name: None)
+    result = invoke("bench", "--plot", "picture.png")
+    assert "--plot needs matplotlib" in result.output
 
 
 def test_what_is_no_timeline_is_told_what_writes_one(tmp_path: Path) -> None:

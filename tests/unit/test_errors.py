@@ -243,6 +243,11 @@ BAD_CALLS = {
         TypeError,
         r"source is None.*ptr\(\)",
     ),
+    "a class for a stream": (
+        lambda a, b: pyshmem.put(a, b, 0, stream=pyshmem.streams.Stream),
+        TypeError,
+        r"stream is the class Stream; give a stream, Stream\(\)",
+    ),
     "a number for an array": (
         lambda a, b: pyshmem.put(a, 3, 0),
         TypeError,
@@ -432,6 +437,7 @@ def test_a_call_that_does_not_fit_is_told_the_one_that_does(call: str, told: str
         ("sum_reduce(1, 2, group=3)", "the PEs that take part are team="),
         ("zeros(3, device='cuda')", 'where an array lies is heap="host" or heap="device"'),
         ("launch(print, 2, device='sim')", "settings of the PEs go by env={'PYSHMEM_DEVICE': ...}"),
+        ("g(1, 2, stream=3)", "it has no form on a stream: g is get(dest, source, pe, stream=)"),
         ("launch(print, np=2)", "the number of PEs is n_pes"),
         ("launch(print, 2, args=(1, 2))", "what the function is given follows n_pes"),
         ("init(timeout=3)", "this setting is a variable of the environment: PYSHMEM_TIMEOUT"),
@@ -481,6 +487,21 @@ def test_a_call_in_a_kernel_is_told_the_routine_for_kernels() -> None:
     lines = told_of(IN_A_KERNEL, PYSHMEM_DEVICE="sim")
     assert lines[-1].startswith("it is called so: pyshmem.device.put(dest, source, pe, ")
     assert lines[-2].startswith("in simulated kernel k, ")
+    lines = told_of(IN_A_KERNEL.replace("put(array,", "put(1,"), PYSHMEM_DEVICE="sim")
+    assert lines[-1].startswith("it is called so: pyshmem.device.put(dest, source, pe, ")
+
+
+def test_an_argument_that_kernels_cannot_use_is_told_by_its_name() -> None:
+    pytest.importorskip("numba")
+    lines = told_of(IN_A_KERNEL.replace(', heap="device"', ""), PYSHMEM_DEVICE="sim")
+    assert "it is on the host heap" in lines[-2]
+    assert lines[-1] == "it is argument array of kernel k"
+
+
+def test_a_collective_s_fault_says_of_whom_the_elements_are() -> None:
+    fault = dict.fromkeys(("module", "block", "thread", "pe"), 0) | {"a": 8, "b": 4}
+    fault |= {"op": faults.OP["alltoall"], "kind": faults.FAULT_NELEMS}
+    assert "nelems is one PE's share, dest and source hold" in faults.describe_fault(fault, "k")
 
 
 def test_an_index_past_the_end_in_a_kernel_has_the_lines_of_the_program() -> None:

@@ -168,6 +168,17 @@ def test_what_python_writes_is_set_by_one_of_two_variables(monkeypatch: pytest.M
             "numba.py hides the package numba",
         ),
         ("TypeError: 'function' object does not support the context manager protocol", "init()"),
+        ("TypeError: 'NoneType' object does not support item assignment", "put and get go there"),
+        (
+            "TypeError: object NoneType can't be used in 'await' expression",
+            "pyshmem.sum_reduce_nb(",
+        ),
+        ("TypeError: 'Stream' object does not support the context manager protocol", "stream=s"),
+        (
+            "ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
+            'without "nccl"',
+        ),
+        ("Unknown attribute 'p' of type Module(<module 'pyshmem.device' from 'x'>)", "@numba.njit"),
         ("ModuleNotFoundError: No module named 'pyshmem.core'", "import pyshmem as shmem"),
         ("ModuleNotFoundError: No module named 'pyshmem.device.numba'", "pyshmem.device itself"),
         ("ModuleNotFoundError: No module named 'pyshmem.nonsense'", ""),

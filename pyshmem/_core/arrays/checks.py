@@ -23,6 +23,7 @@ from ..dtypes import Kind, as_dtype, integer_of, kind_of, nelems_of
 from ..library import HEAPS, ffi, lib, not_initialized
 from ..values import is_integer, with_article
 from . import cupy_arrays, dlpack, tensors
+from .peer_views import PeerMemory
 
 _HEAP_NAMES = {number: name for name, number in HEAPS.items()}
 
@@ -297,6 +298,15 @@ def _unregistered_at(array: Any) -> str:
     return ""
 
 
+def _is_of_peer(array: Any) -> bool:
+    """Is it what ``ptr`` returned, or a part of that?"""
+    while array is not None:
+        if isinstance(array, PeerMemory):
+            return True
+        array = getattr(array, "base", None)
+    return False
+
+
 def _not_symmetric(name: str, array: Any) -> Exception:
     if not lib.ishmemx_initialized():
         return not_initialized(f"{name} has to be on a symmetric heap")
@@ -307,6 +317,11 @@ def _not_symmetric(name: str, array: Any) -> Exception:
         return ValueError(
             f"{name} ({what}) is not registered any more, since {where}: register it again, or move "
             "this line before that"
+        )
+    if _is_of_peer(array):
+        return ValueError(
+            f"{name} ({what}) is what ptr() returned, memory of another PE: give the own array, and "
+            "that PE as pe; loads and stores alone reach it here"
         )
     if type(array).__module__.startswith("torch"):
         return ValueError(
@@ -627,7 +642,13 @@ def stream_handle(stream: StreamLike) -> int:
         return int(stream)
     protocol: Any = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
-        described: Any = protocol() if callable(protocol) else protocol
+        try:
+            described: Any = protocol() if callable(protocol) else protocol
+        except TypeError:
+            if not isinstance(stream, type):
+                raise
+            name = stream.__name__
+            raise TypeError(f"stream is the class {name}; give a stream, {name}()") from None
         return integer_of("the stream's handle", described[1])
     for attribute in ("ptr", "cuda_stream", "handle"):
         value = getattr(stream, attribute, None)

@@ -20,13 +20,13 @@ def view_of_peer(address: int, nbytes: int, array: Any) -> Any:
         return cupy_arrays.array_over(address, nbytes, array, tuple(array.shape), kind)
     if not nbytes:
         return np.empty(array.shape, array.dtype)
-    window = _Window(address, nbytes, array)
+    window = PeerMemory(address, nbytes, array)
     view: np.ndarray[Any, Any] = np.ndarray(array.shape, array.dtype, buffer=np.asarray(window))
     view.flags.writeable = array.flags.writeable
     return view
 
 
-class _Window:
+class PeerMemory:
     """Memory of a peer, which must not outlive the array it mirrors."""
 
     def __init__(self, address: int, nbytes: int, keep: Any) -> None:

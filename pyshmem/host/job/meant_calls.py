@@ -38,6 +38,8 @@ _INSTEAD: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("cmp", "the comparison is cmp: CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT or CMP_LE",
      ("comparison", "cmp_op", "condition")),
     ("cmp_value", "what is compared with is cmp_value", ("value", "expected", "until")),
+    ("", "it has no form on a stream: g is get(dest, source, pe, stream=) there, and of atomics and "
+     "collectives there are the forms that write into an array", ("stream",)),
     ("", "how long waits may take is PYSHMEM_TIMEOUT, seconds", ("timeout", "timeout_s", "timeout_ms")),
     ("shape", "the extents are shape", ("shapes", "dims", "size", "n", "length")),
     ("fill_value", "the elements' value is fill_value", ("value", "fill")),

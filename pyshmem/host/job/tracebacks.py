@@ -181,19 +181,39 @@ def _parameters(routine: Callable[..., Any]) -> list[str]:
     return written
 
 
+def _has_note(error: BaseException, begins: str) -> bool:
+    return any(note.startswith(begins) for note in getattr(error, "__notes__", ()))
+
+
+def _called_by_kernel(error: BaseException, package: str) -> str:
+    """The name of the routine that the innermost line of a kernel, which runs as Python, has called."""
+    routines = getattr(sys.modules[f"pyshmem.{package}"], "__all__", ())
+    told = str(error).partition(":")[0]
+    found = told if told in routines else ""
+    for step in reversed(_steps(error)):
+        name = step.tb_frame.f_code.co_name
+        if found == told or not (_is_ours(step.tb_frame) or _interprets(step.tb_frame)):
+            break
+        found = name if name in routines else found
+    return found
+
+
 def _called(error: TypeError) -> list[str]:
     """What is meant by a call that a routine does not take, and how the routine is called."""
+    kernel = next(
+        (package for begins, package in _OF_KERNELS.items() if _has_note(error, begins)), ""
+    )
     if unfit := _UNFIT.match(str(error)):
         name = unfit[1]
+    elif kernel:
+        name = _called_by_kernel(error, kernel)
     else:
         code = next((s.tb_frame.f_code for s in _steps(error) if _is_ours(s.tb_frame)), None)
         name = "" if code is None else code.co_qualname
         if getattr(inspect.unwrap(_public(name) or object), "__code__", None) is not code:
             return []
-    for note in getattr(error, "__notes__", ()):
-        for begins, package in _OF_KERNELS.items():
-            if note.startswith(begins):
-                return _called_in_kernel(package, name)
+    if kernel:
+        return [] if "it is called so" in str(error) else _called_in_kernel(kernel, name)
     if name.startswith("SymmetricArray."):  # NumPy's methods: the message says what is meant
         return []
     if made := meant_calls.made_by(name):

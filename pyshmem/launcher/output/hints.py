@@ -42,8 +42,10 @@ _NO_CONTEXT = re.compile(r"TypeError: \w+\(\) missing .*positional arguments?: .
 
 #: A result that was expected of a routine that has none.
 _NO_RESULT = re.compile(
-    r"(?:AttributeError|TypeError): 'NoneType' object (?:has no attribute|is not)"
+    r"(?:AttributeError|TypeError): 'NoneType' object (?:has no attribute|is not|does not support item)"
 )
+#: The same of an expression with ``await``.
+_NO_AWAITABLE = re.compile(r"TypeError: object NoneType can't be used in 'await' expression")
 
 #: A name of another library, imported from ours: Python drops what our ``__getattr__`` says.
 _NO_SUCH_NAME = re.compile(r"ImportError: cannot import name '(\w+)' from 'pyshmem(?:\.([\w.]+))?'")
@@ -58,6 +60,9 @@ _NO_MEMBER = re.compile(r"AttributeError: .*?\b((?:SIGNAL|CMP|TEAM|THREAD)_[A-Z]
 
 #: A number of the job's, called as the package's functions are.
 _NUMBER_CALLED = re.compile(r"\.(?:my_pe|n_pes|local_pe)\(")
+
+#: What Numba says of our routines in a function for the host.
+_OF_KERNELS = "of type Module(<module 'pyshmem.device'"
 
 #: A plain function that is launched as a kernel is.
 _SUBSCRIPTED = re.compile(r"TypeError: 'function' object is not subscriptable")
@@ -103,6 +108,18 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
         found += _module_instead(name[1])
     if constant := _NO_MEMBER.search(last):
         found.append(f"the constants of this kind are the package's: pyshmem.{constant[1]}")
+    if _NO_AWAITABLE.search(last):
+        found.append(
+            "if it is a collective of pyshmem: what can be awaited is a request, `await "
+            "pyshmem.sum_reduce_nb(dest, source)`"
+        )
+    if "'Stream' object does not support the context manager protocol" in last:
+        found.append("if it is a stream of pyshmem: routines are given it, put(..., stream=s)")
+    if any("Unknown attribute" in line and _OF_KERNELS in line for line in lines):
+        found.append(
+            "pyshmem.device is for kernels and what they call: @cuda.jit, not @numba.njit, which "
+            "compiles for the host"
+        )
     if "'function' object does not support the context manager protocol" in last:
         found.append("if it is pyshmem.init: it is called, `with pyshmem.init() as job:`")
     if "'NoneType' object does not support the context manager protocol" in last:
@@ -130,6 +147,11 @@ def _from_torch(last: str, lately: str) -> list[str]:
         found.append(
             "import pyshmem.interop.torch registers the operators: add it before the call; where it is "
             "there, docs/torch.md lists them: all_reduce, all_reduce_, all_gather, ..."
+        )
+    if "ProcessGroupNCCL is only supported with GPUs" in last:
+        found.append(
+            "pyshmem's process groups are on CPUs too: pyshmem.interop.torch.init_process_group() "
+            'without "nccl"'
         )
     if _NO_REDUCE_OP.search(lately):
         found.append("op is a member of torch.distributed.ReduceOp: dist.ReduceOp.SUM, not a text")

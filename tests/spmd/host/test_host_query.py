@@ -144,3 +144,12 @@ def test_a_realloc_that_fails_leaves_the_array(job, make):
     pyshmem.free(array)
     with pytest.raises(ValueError, match="cannot be reallocated: it was freed"):
         pyshmem.realloc(array, 3)
+
+
+def test_what_ptr_returned_is_no_array_of_this_pe(job):
+    array, peer = pyshmem.zeros(4), (job.my_pe + 1) % job.n_pes
+    theirs = pyshmem.ptr(array, peer)
+    if theirs is None or peer == job.my_pe:
+        return
+    with pytest.raises(ValueError, match=r"dest .* is what ptr\(\) returned, memory of another PE"):
+        pyshmem.put(theirs[1:], array[1:], peer)

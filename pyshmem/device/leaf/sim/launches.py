@@ -83,7 +83,7 @@ def _run(kernel: Any, arguments: tuple[Any, ...]) -> None:
     number = _check(kernel)
     write_back: list[Callable[[], None]] = []
     arguments = declared(kernel, arguments)
-    given = [_argument(kernel, argument, write_back) for argument in arguments]
+    given = _arguments(kernel, arguments, write_back)
     _run_active(kernel, _dimensions(kernel), given, number, greenlets.launched)
     for copy_back in write_back:
         copy_back()
@@ -177,7 +177,7 @@ def _queue(kernel: Any, arguments: tuple[Any, ...], handle: int) -> None:
     number, dimensions = _check(kernel), _dimensions(kernel)
     arguments = declared(kernel, arguments)
     write_back: list[Callable[[], None]] = []
-    given = [_argument(kernel, argument, write_back) for argument in arguments]
+    given = _arguments(kernel, arguments, write_back)
     if write_back and captured:
         raise ValueError(
             "an array in host memory is given to a kernel while its stream is captured; "
@@ -276,6 +276,23 @@ def _of_kernels(name: str) -> Any:
 def _tuple(like: tuple[Any, ...], items: list[Any]) -> tuple[Any, ...]:
     """A tuple, or a named one, as kernels take them."""
     return type(like)(*items) if hasattr(like, "_fields") else tuple(items)
+
+
+def _arguments(
+    kernel: Any, arguments: tuple[Any, ...], write_back: list[Callable[[], None]]
+) -> list[Any]:
+    """The arguments as kernels see them. An error's note says which one it is of."""
+    given: list[Any] = []
+    try:
+        for argument in arguments:
+            given.append(_argument(kernel, argument, write_back))
+    except (TypeError, ValueError) as error:
+        code = kernel.fn.__code__
+        if len(given) < code.co_argcount:
+            name = code.co_varnames[len(given)]
+            error.add_note(f"it is argument {name} of kernel {kernel.fn.__qualname__}")
+        raise
+    return given
 
 
 def _argument(kernel: Any, argument: Any, write_back: list[Callable[[], None]]) -> Any:
