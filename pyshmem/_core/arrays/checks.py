@@ -635,20 +635,14 @@ def stream_handle(stream: StreamLike) -> int:
         )
     if isinstance(stream, type):
         name = stream.__name__
-        raise TypeError(f"stream is the class {name}, not a stream: make one by {name}()")
+        raise TypeError(f"stream is the class {name}; give a stream, {name}()")
     if is_integer(stream):
         if not 0 <= stream < 1 << 64:
             raise ValueError(f"stream is {stream}, which is no handle of a stream")
         return int(stream)
     protocol: Any = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
-        try:
-            described: Any = protocol() if callable(protocol) else protocol
-        except TypeError:
-            if not isinstance(stream, type):
-                raise
-            name = stream.__name__
-            raise TypeError(f"stream is the class {name}; give a stream, {name}()") from None
+        described: Any = protocol() if callable(protocol) else protocol
         return integer_of("the stream's handle", described[1])
     for attribute in ("ptr", "cuda_stream", "handle"):
         value = getattr(stream, attribute, None)

@@ -162,8 +162,6 @@ def _note_end(array: Any) -> None:
     def forget(_: Any, key: int = id(array)) -> None:
         unregistered.pop(key, None)
 
-    with contextlib.suppress(
-        TypeError
-    ):  # of a class whose objects no weak reference can be made to
+    with contextlib.suppress(TypeError):  # where objects of the class take no weak reference
         where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
         unregistered[id(array)] = weakref.ref(array, forget), where
