@@ -178,7 +178,7 @@ def test_of_many_lanes_those_with_something_new_are_drawn() -> None:
 
 def test_the_command_refuses_what_is_no_timeline(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
-    for text, says in (("{", "no JSON"), ('{"traceEvents": [3]}', "event 0 is no object")):
+    for text, says in (("{", "nor JSON at all"), ('{"traceEvents": [3]}', "event 0 is no object")):
         path.write_text(text)
         done = invoke(path)
         assert done.exit_code == 1

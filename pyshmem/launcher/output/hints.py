@@ -113,19 +113,11 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
             "if it is a collective of pyshmem: what can be awaited is a request, `await "
             "pyshmem.sum_reduce_nb(dest, source)`"
         )
-    if "'Stream' object does not support the context manager protocol" in last:
-        found.append("if it is a stream of pyshmem: routines are given it, put(..., stream=s)")
+    found += _managed(last)
     if any("Unknown attribute" in line and _OF_KERNELS in line for line in lines):
         found.append(
             "pyshmem.device is for kernels and what they call: @cuda.jit, not @numba.njit, which "
             "compiles for the host"
-        )
-    if "'function' object does not support the context manager protocol" in last:
-        found.append("if it is pyshmem.init: it is called, `with pyshmem.init() as job:`")
-    if "'NoneType' object does not support the context manager protocol" in last:
-        found.append(
-            "if it is a lock's: `with pyshmem.Lock() as lock:` makes and holds one, `with lock:` holds "
-            "it again; set_lock() and clear_lock() have no result"
         )
     if _SUBSCRIPTED.search(last) and _LAUNCHED.search(" ".join(lines[-4:])):
         found.append(
@@ -135,6 +127,21 @@ def ways_out(lines: Sequence[str], command: Sequence[str]) -> list[str]:
         found.append("of a job, my_pe and n_pes are numbers: leave the () out, or pyshmem.my_pe()")
     if strange := _STRANGE_MODULE.search(last):
         found += _hidden_module(strange[1], command)
+    return found
+
+
+def _managed(last: str) -> list[str]:
+    """What may help where ``with`` was given what it does not take."""
+    found = []
+    if "'Stream' object does not support the context manager protocol" in last:
+        found.append("if it is a stream of pyshmem: routines are given it, put(..., stream=s)")
+    if "'function' object does not support the context manager protocol" in last:
+        found.append("if it is pyshmem.init: it is called, `with pyshmem.init() as job:`")
+    if "'NoneType' object does not support the context manager protocol" in last:
+        found.append(
+            "if it is a lock's: `with pyshmem.Lock() as lock:` makes and holds one, `with lock:` holds "
+            "it again; set_lock() and clear_lock() have no result"
+        )
     return found
 
 

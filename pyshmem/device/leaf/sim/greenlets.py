@@ -148,7 +148,7 @@ def of_all(routine: str) -> str:
 
 
 def _lines(threads: list[SimThread]) -> str:
-    """Where in the program threads are: ", at k.py:10"."""
+    """Where in the program threads are: ", at " and file and line."""
     lines: dict[str, None] = {}
     for thread in threads:
         if frame := program_frame(thread.green.gr_frame or sys._getframe()):
