@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+import weakref
 from collections import deque
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -56,6 +57,9 @@ class _Held:
 
 #: Of all requests that were not seen to be complete.
 _under_way: set[_Held] = set()
+
+#: The latest by the address of its ``dest``.
+_dests: weakref.WeakValueDictionary[int, _Held] = weakref.WeakValueDictionary()
 
 #: Of those that were dropped before; looked through when another one begins.
 _dropped: deque[_Held] = deque()
@@ -159,11 +163,11 @@ def begin(
 ) -> Request:
     """Call a ``_nb`` routine of the library. Of ``arrays`` the first is ``dest``."""
     _forget_completed()
-    if arrays and _under_way:
-        _refuse_same_dest(arrays[0], name)
     held = _Held(owned(lib.end_request), arrays, name)
-    _under_way.add(held)
+    if arrays:
+        _take_dest(held)
     try:
+        _under_way.add(held)
         check(routine(*arguments, held.cell))
         return Request(held, name)
     except BaseException:
@@ -174,21 +178,19 @@ def begin(
         raise
 
 
-def _refuse_same_dest(dest: Any, name: str) -> None:
-    """Which of two results it would have is chance. Those that were dropped have their warning."""
-    address = place(dest, "dest", symmetric=False, writable=False)[0]
-    for held in _under_way.difference(_dropped):
-        arrays = held.arrays
-        if not arrays or _is_complete(held):
-            continue
-        if place(arrays[0], "dest", symmetric=False, writable=False)[0] == address:
-            at = (
-                "" if held.line is None else f", begun at {Path(held.line[0]).name}:{held.line[1]},"
-            )
-            raise ValueError(
-                f"{name}: dest is that of {held.routine}{at} which is under way: wait for its request "
-                "first, or give another array"
-            )
+def _take_dest(held: _Held) -> None:
+    """Of two requests into one ``dest`` chance says which it has. Those dropped have their warning."""
+    address = place(held.arrays[0], "dest", symmetric=False, writable=False)[0]
+    other = _dests.get(address)
+    if other is not None and other.handle and not _is_complete(other) and other not in _dropped:
+        at = ""
+        if other.line is not None:
+            at = f", begun at {Path(other.line[0]).name}:{other.line[1]},"
+        raise ValueError(
+            f"{held.routine}: dest is that of {other.routine}{at} which is under way: wait for its "
+            "request first, or give another array"
+        )
+    _dests[address] = held
 
 
 def _forget_completed() -> None:
