@@ -192,7 +192,7 @@ def test_what_ptr_returned_is_no_symmetric_address(job, right, make):
         lambda: pyshmem.wait_until(window, pyshmem.CMP_EQ, 0),
         lambda: pyshmem.ptr(window, right),
     ):
-        with pytest.raises(ValueError, match="not on a symmetric heap"):
+        with pytest.raises(ValueError, match=r"is what ptr\(\) returned"):
             use()
     copy = pyshmem.zeros(8, int)
     pyshmem.put(copy, window, job.my_pe)  # as memory of the caller it will do
