@@ -13,6 +13,7 @@ import math
 import numbers
 import sys
 import weakref
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, SupportsIndex
 
@@ -288,23 +289,25 @@ def pending(name: str, address: int, nbytes: int) -> Exception | None:
     )
 
 
+def _with_bases(array: Any) -> Iterator[Any]:
+    """It, and what it is a view of, outwards."""
+    while array is not None:
+        yield array
+        array = getattr(array, "base", None)
+
+
 def _unregistered_at(array: Any) -> str:
     """The line that has unregistered it, or what it is a view of; nothing: it was not registered."""
-    while array is not None:
-        kept, where = unregistered.get(id(array), (None, ""))
-        if kept is not None and kept() is array:
+    for one in _with_bases(array):
+        kept, where = unregistered.get(id(one), (None, ""))
+        if kept is not None and kept() is one:
             return where
-        array = getattr(array, "base", None)
     return ""
 
 
 def _is_of_peer(array: Any) -> bool:
     """Is it what ``ptr`` returned, or a part of that?"""
-    while array is not None:
-        if isinstance(array, PeerMemory):
-            return True
-        array = getattr(array, "base", None)
-    return False
+    return any(isinstance(one, PeerMemory) for one in _with_bases(array))
 
 
 def _not_symmetric(name: str, array: Any) -> Exception:
